@@ -1,0 +1,29 @@
+package messaging
+
+// Profiles gives what a writer must know of a destination.
+type Profiles interface {
+	Profile(name DestinationName) (Profile, bool)
+}
+
+// Profile is what a writer must know of a destination. The zero value checks
+// form only.
+type Profile struct {
+	// KeyRequired refuses a message without ordering key.
+	KeyRequired bool
+	// KeyFromAggregate copies the aggregate id into an empty ordering key.
+	KeyFromAggregate bool
+	// MaxBytes is the payload limit, 0 for the default; over OffloadBytes the
+	// payload goes to the object store, 0 for never.
+	MaxBytes, OffloadBytes int64
+	// ContentType is used where the envelope names none.
+	ContentType string
+	// Types is the catalogue's part for this destination; nil means there is no
+	// catalogue, so every type may be written.
+	Types map[MessageType]TypeRule
+}
+
+// TypeRule is the catalogue's entry of one message type.
+type TypeRule struct {
+	Kind     MessageKind
+	Versions []SchemaVersion
+}

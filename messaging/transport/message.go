@@ -1,0 +1,32 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/backend-skeleton/relay/messaging"
+)
+
+// Message is encoded and ready for the wire.
+type Message struct {
+	// ID is zero only for a foreign message on its way to parking.
+	ID messaging.MessageID
+	// Key is the record key; NullKey tells null from empty.
+	Key     []byte
+	NullKey bool
+	// Value is the payload; NullValue is a tombstone, not an empty payload.
+	Value     []byte
+	NullValue bool
+	// Header holds every header.
+	Header []Header
+	// Native is what a foreign message's headers were on its broker; only the same
+	// kind of adapter writes them back.
+	Native any
+	// PublishedAt becomes the record's timestamp; zero means now.
+	PublishedAt time.Time
+}
+
+// Header is one header on the wire. Headers are ordered, and a name may repeat.
+type Header struct {
+	Name  string
+	Value []byte
+}
