@@ -1,6 +1,8 @@
 package messaging
 
 import (
+	"encoding/hex"
+
 	"github.com/google/uuid"
 )
 
@@ -57,8 +59,11 @@ func (id MessageID) AppendText(b []byte) ([]byte, error) {
 	if id.IsZero() {
 		return b, invalid("message id", "is unset")
 	}
-	text, err := id.id.MarshalText()
-	return append(b, text...), err
+	b = hex.AppendEncode(b, id.id[:4])
+	for _, part := range [][]byte{id.id[4:6], id.id[6:8], id.id[8:10], id.id[10:]} {
+		b = hex.AppendEncode(append(b, '-'), part)
+	}
+	return b, nil
 }
 
 // MarshalText gives the canonical text; the zero id is an [ErrValidation].

@@ -16,7 +16,7 @@ type Message struct {
 	// Value is the payload; NullValue is a tombstone, not an empty payload.
 	Value     []byte
 	NullValue bool
-	// Header holds every header.
+	// Header holds every header, rendered by [EncodeHeaders].
 	Header []Header
 	// Native is what a foreign message's headers were on its broker; only the same
 	// kind of adapter writes them back.
