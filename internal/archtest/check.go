@@ -38,7 +38,9 @@ type checker struct {
 	found    []string
 }
 
-func (c *checker) report(format string, args ...any) { c.found = append(c.found, fmt.Sprintf(format, args...)) }
+func (c *checker) report(format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf(format, args...))
+}
 
 // inside tells the directory of an import path of this module.
 func (c *checker) inside(path string) (dir string, ok bool) {

@@ -23,7 +23,7 @@ const (
 	chi        = "github.com/go-chi/chi/v5"
 	franz      = "github.com/twmb/franz-go"
 	amqp       = "github.com/rabbitmq/amqp091-go"
-	sync       = "golang.org/x/sync"
+	xsync      = "golang.org/x/sync"
 )
 
 // rooms is the table. A new room needs a line here; that is the moment to think about its place.
@@ -54,8 +54,8 @@ var rooms = []room{
 	{dir: "internal/consume", may: []string{"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck"}, outside: []string{uuid}},
 	{dir: "internal/claimcheck", may: []string{"messaging", "messaging/claimcheck"}, outside: []string{uuid}},
 	{dir: "internal/topology", may: []string{"messaging", "messaging/transport"}},
-	{dir: "internal/adapters/kafka", may: []string{"messaging", "messaging/transport"}, outside: []string{uuid, franz, sync}},
-	{dir: "internal/adapters/rabbitmq", may: []string{"messaging", "messaging/transport"}, outside: []string{uuid, amqp, sync}},
+	{dir: "internal/adapters/kafka", may: []string{"messaging", "messaging/transport"}, outside: []string{uuid, franz, xsync}},
+	{dir: "internal/adapters/rabbitmq", may: []string{"messaging", "messaging/transport"}, outside: []string{uuid, amqp, xsync}},
 	{dir: "internal/config", may: []string{"messaging", "messaging/transport"}, anyOutside: true},
 	{dir: "internal/observe", may: []string{"messaging", "messaging/transport"}, outside: []string{prometheus}},
 
@@ -71,7 +71,7 @@ var rooms = []room{
 			"messaging", "messaging/transport", "internal/outbox", "internal/inbox", "internal/publish",
 			"internal/claimcheck", "internal/config", "internal/observe",
 		},
-		outside: []string{uuid, pgx, sync},
+		outside: []string{uuid, pgx, xsync},
 	},
 	{
 		dir: "internal/admin",
@@ -79,7 +79,7 @@ var rooms = []room{
 			"messaging", "messaging/transport", "internal/outbox", "internal/inbox", "internal/publish", "internal/topology",
 			"internal/config", "internal/observe", "internal/claimcheck",
 		},
-		outside: []string{uuid, pgx, sync},
+		outside: []string{uuid, pgx, xsync},
 	},
 	{
 		dir: "messaging/platform",
@@ -88,7 +88,7 @@ var rooms = []room{
 			"internal/observe", "internal/publish", "internal/consume", "internal/topology", "internal/claimcheck",
 			"internal/actuator", "internal/adapters/kafka", "internal/adapters/rabbitmq",
 		},
-		outside: []string{uuid, pgx, sync},
+		outside: []string{uuid, pgx, xsync},
 	},
 
 	// faces
@@ -143,6 +143,6 @@ var closed = []struct {
 	{dir: "client", modules: []string{
 		uuid, pgx,
 		// what pgx itself stands on
-		"github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2", "golang.org/x/text", sync,
+		"github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2", "golang.org/x/text", xsync,
 	}},
 }
