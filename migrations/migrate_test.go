@@ -1,0 +1,138 @@
+package migrations_test
+
+import (
+	"database/sql"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/backend-skeleton/relay/migrations"
+)
+
+func TestUpDownUp(t *testing.T) {
+	onEachMajor(t, func(t *testing.T, db *sql.DB) {
+		known, err := migrations.Known()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for round := range 2 {
+			up, err := migrations.Up(t.Context(), db)
+			if err != nil || len(up) != len(known) {
+				t.Fatalf("round %d: up applied %v, %v; want %d migrations", round, up, err, len(known))
+			}
+			if again, err := migrations.Up(t.Context(), db); err != nil || len(again) != 0 {
+				t.Fatalf("round %d: a second up applied %v, %v", round, again, err)
+			}
+			if state, err := migrations.Status(t.Context(), db); err != nil || state.Current != state.Latest {
+				t.Fatalf("round %d: status %+v, %v", round, state, err)
+			}
+			one, err := migrations.Down(t.Context(), db)
+			if err != nil || len(one) != 1 || one[0].Version != known[len(known)-1].Version {
+				t.Fatalf("round %d: down took back %v, %v", round, one, err)
+			}
+			if _, err := migrations.Status(t.Context(), db); !errors.Is(err, migrations.ErrSchemaOlder) {
+				t.Fatalf("round %d: status after one down: %v", round, err)
+			}
+			rest, err := migrations.DownTo(t.Context(), db, 0)
+			if err != nil || len(rest) != len(known)-1 {
+				t.Fatalf("round %d: down to 0 took back %v, %v", round, rest, err)
+			}
+			left := queryOne[string](t, db, `
+				select coalesce(string_agg(name, ' '), '') from (
+					select relname::text as name from pg_class
+						where relnamespace = current_schema()::regnamespace and relname not like 'messaging_schema_version%'
+					union all select proname from pg_proc where pronamespace = current_schema()::regnamespace
+					union all select typname from pg_type where typnamespace = current_schema()::regnamespace
+						and typname not like '%messaging_schema_version') as objects`)
+			if left != "" {
+				t.Fatalf("round %d: down to 0 left %s", round, left)
+			}
+			if none, err := migrations.Down(t.Context(), db); err != nil || len(none) != 0 {
+				t.Fatalf("round %d: down with nothing left: %v, %v", round, none, err)
+			}
+		}
+	})
+}
+
+func TestDownKeepsUnpublishedMessages(t *testing.T) {
+	onEachMajor(t, func(t *testing.T, db *sql.DB) {
+		migrate(t, db)
+		exec(t, db, `select messaging_outbox_add('orders', 'order.created', 'shop', 'x')`)
+		if _, err := migrations.DownTo(t.Context(), db, 0); err == nil {
+			t.Fatal("the outbox was dropped with a message in it")
+		}
+		if n := queryOne[int](t, db, `select count(*) from messaging_outbox`); n != 1 {
+			t.Fatalf("%d rows left, want 1", n)
+		}
+		// What was taken back before the refusal comes again, and the message with it.
+		migrate(t, db)
+		if n := queryOne[int](t, db, `select count(*) from messaging_outbox_status`); n != 1 {
+			t.Fatalf("%d rows in the view, want 1", n)
+		}
+	})
+}
+
+func TestUpFromManyProcessesAtOnce(t *testing.T) {
+	onEachMajor(t, func(t *testing.T, db *sql.DB) {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		total := 0
+		for range 8 {
+			wg.Go(func() {
+				done, err := migrations.Up(t.Context(), db)
+				if err != nil {
+					t.Errorf("up: %v", err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total += len(done)
+			})
+		}
+		wg.Wait()
+		if known, _ := migrations.Known(); total != len(known) {
+			t.Errorf("8 processes applied %d migrations, want each of %d once", total, len(known))
+		}
+	})
+}
+
+func TestStatusTellsMissingFromNewer(t *testing.T) {
+	onEachMajor(t, func(t *testing.T, db *sql.DB) {
+		if _, err := migrations.Status(t.Context(), db); !errors.Is(err, migrations.ErrSchemaMissing) {
+			t.Fatalf("empty schema: %v", err)
+		}
+		if n := queryOne[int](t, db, `select count(*) from pg_class where relnamespace = current_schema()::regnamespace`); n != 0 {
+			t.Fatalf("asking for the status created %d objects", n)
+		}
+		migrate(t, db)
+		exec(t, db, `insert into messaging_schema_version (version_id, is_applied) values (99999, true)`)
+		state, err := migrations.Status(t.Context(), db)
+		if !errors.Is(err, migrations.ErrSchemaNewer) || state.Current != 99999 {
+			t.Fatalf("newer schema: %+v, %v", state, err)
+		}
+	})
+}
+
+func TestUpRefusesToShadowAnInstalledSchema(t *testing.T) {
+	db, config := openSchema(t, "17", "shadowed")
+	migrate(t, db)
+	front, _ := openSchema(t, "17", "front")
+	exec(t, front, `select 1`)
+	config = config.Copy()
+	config.RuntimeParams["search_path"] = "front, shadowed"
+	both := open(t, config)
+	if _, err := migrations.Up(t.Context(), both); !errors.Is(err, migrations.ErrForeignSchema) {
+		t.Errorf("up in front of an installed schema: %v", err)
+	}
+	config = config.Copy()
+	config.RuntimeParams["search_path"] = "no_such_schema"
+	if _, err := migrations.Up(t.Context(), open(t, config)); !errors.Is(err, migrations.ErrNoSchema) {
+		t.Errorf("up without a schema: %v", err)
+	}
+}
+
+func migrate(t *testing.T, db *sql.DB) {
+	t.Helper()
+	if _, err := migrations.Up(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,2 @@
+-- name: DestinationsRegister :exec
+select messaging_outbox_register(@destinations::text[]);
