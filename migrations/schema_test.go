@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func onEachMajor(t *testing.T, f func(t *testing.T, db *sql.DB)) {
 // emptySchema makes a schema for the test and returns a pool whose search_path is that schema alone.
 func emptySchema(t *testing.T, major string) *sql.DB {
 	t.Helper()
-	db, _ := openSchema(t, major, "t"+rand.Text())
+	db, _ := openSchema(t, major, "t"+strings.ToLower(rand.Text()))
 	return db
 }
 
