@@ -115,11 +115,12 @@ var rooms = []room{
 
 	// rooms of tests, examples and checks
 	{dir: "internal/archtest", testsOnly: true},
-	{dir: "internal/dbtest", may: []string{"migrations"}, anyOutside: true, testsOnly: true},
-	{dir: "internal/brokertest", may: []string{"messaging"}, anyOutside: true, testsOnly: true},
+	{dir: "internal/testenv", testsOnly: true},
+	{dir: "internal/dbtest", may: []string{"migrations", "internal/testenv"}, anyOutside: true, testsOnly: true},
+	{dir: "internal/brokertest", may: []string{"messaging", "internal/testenv"}, anyOutside: true, testsOnly: true},
 	{
 		dir:        "internal/acceptance",
-		may:        []string{"messaging", "messaging/transport", "messaging/codec", "client", "migrations", "internal/dbtest", "internal/brokertest"},
+		may:        []string{"messaging", "messaging/transport", "messaging/codec", "client", "migrations", "internal/dbtest", "internal/brokertest", "internal/testenv"},
 		anyOutside: true,
 		testsOnly:  true,
 	},

@@ -1,0 +1,10 @@
+// Package dbtest gives each test a migrated schema of its own on a real PostgreSQL, so that tests run in parallel on one
+// server and leave nothing behind. It is for tests alone.
+//
+//	db := dbtest.New(t)                             // PostgreSQL 17
+//	_, err := db.Exec(ctx, `insert into …`)         // DB is a pgxpool.Pool
+//	cmd.Env = append(cmd.Env, "RELAY_DATABASE_URL="+db.URL())
+//
+// The server's address comes from PG_URL_16, PG_URL_17 or PG_URL_18; without it the test is skipped, or fails when
+// REQUIRE_SERVICES=1.
+package dbtest
