@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/moby/moby/api/types/container"
@@ -15,8 +18,24 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// label marks what start made, so that stop removes nothing else.
-const label = "relay.services"
+// What start made is marked, so that stop removes nothing else: label holds the server's name, owner the folder that the
+// launcher keeps its state in, so that two checkouts do not end each other's servers.
+const (
+	label = "relay.services"
+	owner = "relay.services.dir"
+)
+
+// stateDir is the launcher's folder; empty when the command is used by hand.
+func stateDir() string { return os.Getenv("SERVICES_DIR") }
+
+// made finds the containers of this checkout; name narrows it to one server.
+func made(name string) client.Filters {
+	f := client.Filters{}.Add("label", owner+"="+stateDir())
+	if name != "" {
+		return f.Add("label", label+"="+name)
+	}
+	return f
+}
 
 // open asks the daemon whether it is there.
 func open(ctx context.Context) (*testcontainers.DockerClient, error) {
@@ -37,6 +56,9 @@ func start(ctx context.Context, chosen []server, out io.Writer) error {
 		return err
 	}
 	defer cli.Close()
+	if err := markStarted(); err != nil {
+		return err
+	}
 	for _, s := range chosen {
 		host, err := startOne(ctx, cli, s)
 		if err != nil {
@@ -51,7 +73,7 @@ func start(ctx context.Context, chosen []server, out io.Writer) error {
 
 // startOne starts s, or finds it running, and returns the host's port of each of its ports.
 func startOne(ctx context.Context, cli *testcontainers.DockerClient, s server) (map[string]int, error) {
-	running, err := cli.ContainerList(ctx, client.ContainerListOptions{Filters: client.Filters{}.Add("label", label+"="+s.name)})
+	running, err := cli.ContainerList(ctx, client.ContainerListOptions{Filters: made(s.name)})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +85,7 @@ func startOne(ctx context.Context, cli *testcontainers.DockerClient, s server) (
 		return nil, err
 	}
 	options := append(s.options(host),
-		testcontainers.WithLabels(map[string]string{label: s.name}),
+		testcontainers.WithLabels(map[string]string{label: s.name, owner: stateDir()}),
 		testcontainers.WithExposedPorts(s.ports...),
 		testcontainers.WithHostConfigModifier(func(c *container.HostConfig) { c.PortBindings = bindings }),
 	)
@@ -110,14 +132,27 @@ func stopAll(ctx context.Context) error {
 		return err
 	}
 	defer cli.Close()
-	made, err := cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", label)})
+	found, err := cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: made("")})
 	if err != nil {
 		return err
 	}
-	for _, c := range made.Items {
+	for _, c := range found.Items {
 		if _, err := cli.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
 			return fmt.Errorf("remove %s: %w", c.Labels[label], err)
 		}
+	}
+	if dir := stateDir(); dir != "" {
+		if err := os.Remove(filepath.Join(dir, "containers")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// markStarted tells the launcher that there are containers to stop.
+func markStarted() error {
+	if dir := stateDir(); dir != "" {
+		return os.WriteFile(filepath.Join(dir, "containers"), nil, 0o644)
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func TestNamesAreThoseOfTheScripts(t *testing.T) {
 			vars = append(vars, name)
 		}
 	}
-	want := []string{"PG_URL_16", "PG_URL_17", "PG_URL_18", "KAFKA_BOOTSTRAP", "KAFKA_BOOTSTRAP_1", "RABBITMQ_URL_1", "RABBITMQ_API_1"}
+	want := []string{"PG_URL_16", "PG_URL_17", "PG_URL_18", "KAFKA_BOOTSTRAP", "KAFKA_BOOTSTRAP_1",
+		"KAFKA42_BOOTSTRAP", "KAFKA42_BOOTSTRAP_1", "RABBITMQ_URL_1", "RABBITMQ_API_1"}
 	if !slices.Equal(vars, want) {
 		t.Errorf("variables %v, want %v", vars, want)
 	}
@@ -44,7 +45,7 @@ func TestUsage(t *testing.T) {
 // TestStart starts a container, where a daemon answers; elsewhere it shows that the command says so.
 func TestStart(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"start", "postgres-17"}, &out)
+	err := run(t.Context(), []string{"start", "pg17"}, &out)
 	if errors.Is(err, errNoDocker) {
 		t.Skipf("%v; missing proof: the containers start", err)
 	}

@@ -31,7 +31,7 @@ const (
 
 // servers lists what start knows, in the order of printing.
 func servers() []server {
-	return []server{postgres(16), postgres(17), postgres(18), kafka("4.3.1"), rabbitmq("4.3-management")}
+	return []server{postgres(16), postgres(17), postgres(18), kafka("kafka", "4.3.1", "KAFKA"), kafka("kafka42", "4.2.2", "KAFKA42"), rabbitmq("4.3-management")}
 }
 
 func names() []string {
@@ -58,7 +58,7 @@ func choose(wanted []string) ([]server, error) {
 func postgres(major int) server {
 	const port = "5432/tcp"
 	return server{
-		name:  fmt.Sprintf("postgres-%d", major),
+		name:  fmt.Sprintf("pg%d", major),
 		image: fmt.Sprintf("postgres:%d", major),
 		ports: []string{port},
 		options: func(map[string]int) []testcontainers.ContainerCustomizer {
@@ -77,10 +77,11 @@ func postgres(major int) server {
 	}
 }
 
-func kafka(version string) server {
+// kafka is one broker that is its own controller; prefix begins the names of its variables.
+func kafka(name, version, prefix string) server {
 	const port = "9092/tcp"
 	return server{
-		name:  "kafka",
+		name:  name,
 		image: "apache/kafka:" + version,
 		ports: []string{port},
 		options: func(host map[string]int) []testcontainers.ContainerCustomizer {
@@ -103,7 +104,7 @@ func kafka(version string) server {
 		},
 		lines: func(host map[string]int) []string {
 			address := net.JoinHostPort("127.0.0.1", strconv.Itoa(host[port]))
-			return []string{line("KAFKA_BOOTSTRAP", address), line("KAFKA_BOOTSTRAP_1", address)}
+			return []string{line(prefix+"_BOOTSTRAP", address), line(prefix+"_BOOTSTRAP_1", address)}
 		},
 	}
 }
