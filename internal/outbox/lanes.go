@@ -1,0 +1,178 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/backend-skeleton/relay/internal/outbox/outboxdb"
+)
+
+// Lease of one lane. It is valid while owner and epoch stand in the database and, for this process, for the TTL
+// counted from before the statement that took or renewed it.
+type Lease struct {
+	Lane        int32
+	Destination string
+	Epoch       int64
+	LowSeq      int64 // below it nothing unpublished was seen; a hint
+	Crashes     int32 // owners that died with a window open, in a row
+	Changes     int64
+	// OpenWindow says that the former owner left a window: it must be taken over before anything is claimed.
+	OpenWindow bool
+}
+
+// Work is a lane that holds unpublished rows which may be sent.
+type Work struct {
+	Lane             int32
+	Destination      string // "" where no file names the destination
+	Pending, Waiting bool
+	// Due is when the first deferred row is due; negative or zero is now, very large is never.
+	Due     time.Duration
+	Owner   uuid.UUID // uuid.Nil: free
+	Expired bool
+	Changes int64
+}
+
+// Peer is a live relay.
+type Peer struct {
+	ID     uuid.UUID
+	Serves []string
+}
+
+// Register makes destinations known, with their lanes. A name whose lanes another name has already is refused.
+func (s *Store) Register(ctx context.Context, destinations []string) error {
+	return s.do(ctx, "register destinations", func(ctx context.Context, q *outboxdb.Queries) error {
+		return q.RegisterDestinations(ctx, destinations)
+	})
+}
+
+// Heartbeat shows that this process lives, and what it serves. A draining one is not counted for the fair share.
+func (s *Store) Heartbeat(ctx context.Context, serves []string, draining bool) error {
+	state := "RUNNING"
+	if draining {
+		state = "DRAINING"
+	}
+	return s.do(ctx, "heartbeat", func(ctx context.Context, q *outboxdb.Queries) error {
+		return q.Heartbeat(ctx, outboxdb.HeartbeatParams{ID: s.c.Owner, Name: s.c.Name, Version: s.c.Version, Serves: serves, State: state})
+	})
+}
+
+// Leave takes this process out of the fleet, with relays that have been dead for a day.
+func (s *Store) Leave(ctx context.Context) error {
+	return s.do(ctx, "leave", func(ctx context.Context, q *outboxdb.Queries) error { return q.ForgetRelay(ctx, s.c.Owner) })
+}
+
+// Peers are the live relays, this one included.
+func (s *Store) Peers(ctx context.Context) (peers []Peer, err error) {
+	err = s.do(ctx, "list relays", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.LiveRelays(ctx, s.c.LeaseTTL)
+		for _, r := range rows {
+			peers = append(peers, Peer{ID: r.ID, Serves: r.Serves})
+		}
+		return err
+	})
+	return peers, err
+}
+
+// YoungServer tells a database server that runs for less than a lease: lanes that look expired may be those of relays
+// which could not renew meanwhile.
+func (s *Store) YoungServer(ctx context.Context) (young bool, err error) {
+	err = s.do(ctx, "ask for the server's start", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		young, err = q.ServerStarted(ctx, s.c.LeaseTTL)
+		return err
+	})
+	return young, err
+}
+
+// FindWork lists the lanes with rows to send. It costs a probe per such lane.
+func (s *Store) FindWork(ctx context.Context) (work []Work, err error) {
+	err = s.do(ctx, "find work", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.FindWork(ctx)
+		work = make([]Work, 0, len(rows))
+		for _, r := range rows {
+			w := Work{
+				Lane: r.Lane, Destination: r.Destination, Pending: r.Pending, Waiting: r.Waiting, Expired: r.Expired, Changes: r.Changes,
+				Due: time.Duration(min(r.DueInMs, 1e11)) * time.Millisecond,
+			}
+			if r.Owner != nil {
+				w.Owner = *r.Owner
+			}
+			work = append(work, w)
+		}
+		return err
+	})
+	return work, err
+}
+
+// Take leases up to want of the lanes: free ones, and where rob is set those whose lease has expired.
+func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob bool) (leases []Lease, err error) {
+	err = s.do(ctx, "take lanes", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.TakeLanes(ctx, outboxdb.TakeLanesParams{Owner: s.c.Owner, Ttl: s.c.LeaseTTL, Lanes: lanes, Rob: rob, Want: int32(want)})
+		leases = make([]Lease, 0, len(rows))
+		for _, r := range rows {
+			leases = append(leases, Lease{
+				Lane: r.Lane, Destination: r.Destination, Epoch: r.Epoch, LowSeq: r.LowSeq, Crashes: r.Crashes, Changes: r.Changes,
+				OpenWindow: r.OpenWindow,
+			})
+		}
+		return err
+	})
+	return leases, err
+}
+
+// Renewed is a lane that this process still owned when it was renewed.
+type Renewed struct {
+	Lane           int32
+	Epoch, Changes int64
+}
+
+// Renew extends the leases; lanes that are not in the answer are lost.
+func (s *Store) Renew(ctx context.Context, lanes []int32, epochs []int64) (kept []Renewed, err error) {
+	err = s.do(ctx, "renew lanes", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.RenewLanes(ctx, outboxdb.RenewLanesParams{Ttl: s.c.LeaseTTL, Owner: s.c.Owner, Lanes: lanes, Epochs: epochs})
+		kept = make([]Renewed, 0, len(rows))
+		for _, r := range rows {
+			kept = append(kept, Renewed(r))
+		}
+		return err
+	})
+	return kept, err
+}
+
+// takeOverStep bounds what one transaction of a take-over writes.
+const takeOverStep = 1000
+
+// TakeOver turns the window that a dead owner left into AMBIGUOUS rows with the code RELAY_LOST: they may be on the
+// wire. On a destination ordered by key only the first row of a key is due at once. It gives the number of rows and
+// of crashes in a row. The window stays until all rows are marked, so that a crash of this process repeats the rest.
+func (s *Store) TakeOver(ctx context.Context, l Lease, ordered bool) (rows int64, crashes int32, err error) {
+	err = s.do(ctx, "take over a window", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		rows, err = q.MarkLostIDs(ctx, outboxdb.MarkLostIDsParams{Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered})
+		return err
+	})
+	for more := true; more && err == nil; {
+		err = s.do(ctx, "take over a window", func(ctx context.Context, q *outboxdb.Queries) error {
+			r, err := q.MarkLostRange(ctx, outboxdb.MarkLostRangeParams{
+				Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered, Step: takeOverStep,
+			})
+			if err != nil {
+				return err
+			}
+			if !r.Owned {
+				return ErrLeaseLost
+			}
+			rows, crashes, more = rows+r.Marked, r.Crashes, r.Marked == takeOverStep
+			return nil
+		})
+	}
+	return rows, crashes, err
+}
+
+// GiveBack frees lanes with nothing of theirs on the wire; epochs stay, attempts are untouched.
+func (s *Store) GiveBack(ctx context.Context, lanes []int32, epochs []int64) error {
+	return s.do(ctx, "give back lanes", func(ctx context.Context, q *outboxdb.Queries) error {
+		_, err := q.GiveBackLanes(ctx, outboxdb.GiveBackLanesParams{Lanes: lanes, Epochs: epochs, Owner: s.c.Owner})
+		return err
+	})
+}

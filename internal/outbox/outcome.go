@@ -1,0 +1,202 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/backend-skeleton/relay/internal/outbox/outboxdb"
+	"github.com/backend-skeleton/relay/messaging"
+)
+
+// Outcome of one row: what the broker proved, and what becomes of the row.
+type Outcome struct {
+	Lane      int32
+	Epoch     int64
+	ID        uuid.UUID
+	Version   int32 // as claimed
+	FromIDs   bool  // the window names the row by id
+	Status    State // PUBLISHED, RETRYABLE_FAILURE, AMBIGUOUS or PARKED
+	Attempt   int32 // added to attempts
+	Ambiguous int32 // added to ambiguous_attempts
+	// Delay until the row is due, by the database clock; negative means that it waits behind the head of its key.
+	Delay time.Duration
+	// Skip marks a parked row as one that does not block its key.
+	Skip   bool
+	Result messaging.PublishResult
+}
+
+// Record writes outcomes in one transaction, fenced by owner and epoch. It gives the ids that it could not write,
+// because the lane is lost, the row has changed since or was published already; see [Store.StillOpen].
+func (s *Store) Record(ctx context.Context, outcomes []Outcome) (missed []uuid.UUID, err error) {
+	r := newRecord(s.c.Owner, outcomes)
+	var written []uuid.UUID
+	err = s.do(ctx, "record outcomes", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		if len(r.others.Ids) == 0 && len(r.closed.Ids) == 0 {
+			written, err = q.RecordConfirmed(ctx, r.confirmed) // the hot path: one round trip
+			return err
+		}
+		written, err = s.recordAll(ctx, r)
+		return err
+	})
+	if err != nil || len(written) == len(outcomes) {
+		return nil, err
+	}
+	seen := make(map[uuid.UUID]bool, len(written))
+	for _, id := range written {
+		seen[id] = true
+	}
+	for _, o := range outcomes {
+		if !seen[o.ID] {
+			missed = append(missed, o.ID)
+		}
+	}
+	return missed, nil
+}
+
+func (s *Store) recordAll(ctx context.Context, r *record) (written []uuid.UUID, err error) {
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, settings); err != nil {
+			return err
+		}
+		q := outboxdb.New(tx)
+		written = written[:0]
+		if len(r.confirmed.Ids) > 0 {
+			ids, err := q.RecordConfirmed(ctx, r.confirmed)
+			if err != nil {
+				return err
+			}
+			written = append(written, ids...)
+		}
+		if len(r.others.Ids) > 0 {
+			ids, err := q.RecordOthers(ctx, r.others)
+			if err != nil {
+				return err
+			}
+			written = append(written, ids...)
+		}
+		if len(r.closed.Ids) > 0 {
+			return q.CloseWindowIDs(ctx, r.closed)
+		}
+		return nil
+	})
+	return written, err
+}
+
+type record struct {
+	confirmed outboxdb.RecordConfirmedParams
+	others    outboxdb.RecordOthersParams
+	closed    outboxdb.CloseWindowIDsParams
+}
+
+func newRecord(owner uuid.UUID, outcomes []Outcome) *record {
+	r := &record{}
+	var lanes []int32
+	var epochs []int64
+	for i := range outcomes {
+		o := &outcomes[i]
+		if !slices.Contains(lanes, o.Lane) {
+			lanes, epochs = append(lanes, o.Lane), append(epochs, o.Epoch)
+		}
+		if o.FromIDs {
+			r.closed.Ids = append(r.closed.Ids, o.ID)
+		}
+		if o.Status == Published {
+			r.confirmed.Ids = append(r.confirmed.Ids, o.ID)
+			r.confirmed.Levels = append(r.confirmed.Levels, o.Result.Evidence.Level.String())
+			r.confirmed.Routings = append(r.confirmed.Routings, o.Result.Routing.String())
+			r.confirmed.Positions = append(r.confirmed.Positions, position(o.Result))
+			continue
+		}
+		r.other(o)
+	}
+	r.confirmed.Owner, r.confirmed.Lanes, r.confirmed.Epochs = owner, lanes, epochs
+	r.others.Owner, r.others.Lanes, r.others.Epochs = owner, lanes, epochs
+	r.closed.Owner, r.closed.Lanes, r.closed.Epochs = owner, lanes, epochs
+	return r
+}
+
+func (r *record) other(o *Outcome) {
+	p := &r.others
+	p.Ids = append(p.Ids, o.ID)
+	p.Versions = append(p.Versions, o.Version)
+	p.Statuses = append(p.Statuses, string(o.Status))
+	p.Attempts = append(p.Attempts, o.Attempt)
+	p.Ambiguous = append(p.Ambiguous, o.Ambiguous)
+	delay := int64(-1)
+	if o.Delay >= 0 {
+		delay = o.Delay.Milliseconds()
+	}
+	p.DelaysMs = append(p.DelaysMs, delay)
+	p.Skips = append(p.Skips, o.Skip)
+	p.Outcomes = append(p.Outcomes, o.Result.Completion.String())
+	p.Transmissions = append(p.Transmissions, o.Result.Evidence.Transmission.String())
+	p.Routings = append(p.Routings, o.Result.Routing.String())
+	f := o.Result.Failure
+	if f == nil {
+		f = messaging.NewFailure(messaging.CategoryAmbiguous, messaging.CodeUnknownOutcome, "")
+	}
+	p.Categories = append(p.Categories, f.Category.String())
+	p.Codes = append(p.Codes, clean(f.Code, 160))
+	p.Details = append(p.Details, clean(f.Message, 500))
+}
+
+func position(r messaging.PublishResult) string {
+	if r.Position == nil {
+		return ""
+	}
+	return clean(r.Position.Text, 500)
+}
+
+// Hold sets rows aside that wait behind a blocked key; it gives those that were still PENDING.
+func (s *Store) Hold(ctx context.Context, lanes []int32, epochs []int64, ids []uuid.UUID) (held []uuid.UUID, err error) {
+	err = s.do(ctx, "hold rows", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		held, err = q.Hold(ctx, outboxdb.HoldParams{Ids: ids, Lanes: lanes, Epochs: epochs, Owner: s.c.Owner})
+		return err
+	})
+	return held, err
+}
+
+// StillOpen tells which of the rows are not PUBLISHED.
+func (s *Store) StillOpen(ctx context.Context, ids []uuid.UUID) (open []uuid.UUID, err error) {
+	err = s.do(ctx, "look for open rows", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		open, err = q.StillOpen(ctx, ids)
+		return err
+	})
+	return open, err
+}
+
+// Late is a confirmation that came after the verdict, or after the lane was lost.
+type Late struct {
+	ID     uuid.UUID
+	Result messaging.PublishResult
+}
+
+// RecordLate makes rows PUBLISHED whatever they are, because the broker has them; it gives those that it changed. It
+// is the one write that needs no lease.
+func (s *Store) RecordLate(ctx context.Context, late []Late) (changed []uuid.UUID, err error) {
+	p := outboxdb.RecordLateConfirmedParams{Owner: s.c.Owner}
+	for _, l := range late {
+		p.Ids = append(p.Ids, l.ID)
+		p.Levels = append(p.Levels, l.Result.Evidence.Level.String())
+		p.Routings = append(p.Routings, l.Result.Routing.String())
+		p.Positions = append(p.Positions, position(l.Result))
+	}
+	err = s.do(ctx, "record late confirmations", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		changed, err = q.RecordLateConfirmed(ctx, p)
+		return err
+	})
+	return changed, err
+}
+
+// ParkUnknown parks rows in lanes of destinations that no file names, once they are older than grace.
+func (s *Store) ParkUnknown(ctx context.Context, lanes []int32, grace time.Duration) (parked int64, err error) {
+	err = s.do(ctx, "park unknown destinations", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		parked, err = q.ParkUnknown(ctx, outboxdb.ParkUnknownParams{Lanes: lanes, Grace: grace})
+		return err
+	})
+	return parked, err
+}

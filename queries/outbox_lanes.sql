@@ -1,0 +1,158 @@
+-- Lanes: who owns which, for how long, and what may be on the wire.
+-- Whoever changes owner or epoch locks the lane row first; renewing and the window are plain updates of the owner.
+
+-- name: RegisterDestinations :exec
+select messaging_outbox_register(@destinations::text[]);
+
+-- name: LanesOf :many
+select lane, destination from messaging_outbox_lane where destination = any(@destinations::text[]);
+
+-- name: Heartbeat :exec
+insert into messaging_outbox_relay as r (id, name, version, started, heartbeat, serves, state)
+values (@id::uuid, @name, @version, clock_timestamp(), clock_timestamp(), @serves::text[], @state)
+on conflict (id) do update set heartbeat = clock_timestamp(), serves = excluded.serves, state = excluded.state;
+
+-- name: ForgetRelay :exec
+delete from messaging_outbox_relay where id = @id::uuid or heartbeat < clock_timestamp() - interval '1 day';
+
+-- name: LiveRelays :many
+select id, serves from messaging_outbox_relay
+ where state = 'RUNNING' and heartbeat > clock_timestamp() - @ttl::interval;
+
+-- name: ServerStarted :one
+select (clock_timestamp() - pg_postmaster_start_time() < @ttl::interval)::boolean as young;
+
+-- name: FindWork :many
+-- A loose scan over the partial indexes: one probe per lane that holds rows, none for the others.
+with recursive pending(lane) as (
+  (select m.lane from messaging_outbox m where m.status = 'PENDING' order by m.lane limit 1)
+  union all
+  select (select m.lane from messaging_outbox m where m.status = 'PENDING' and m.lane > p.lane order by m.lane limit 1)
+    from pending p where p.lane is not null
+), deferred(lane, due) as (
+  (select m.lane, m.next_attempt_at from messaging_outbox m
+    where m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null
+    order by m.lane, m.next_attempt_at limit 1)
+  union all
+  select n.lane, n.next_attempt_at from deferred d cross join lateral (
+    select m.lane, m.next_attempt_at from messaging_outbox m
+     where m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null and m.lane > d.lane
+     order by m.lane, m.next_attempt_at limit 1) n
+), waiting(lane) as (
+  (select m.lane from messaging_outbox m
+    where m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null order by m.lane limit 1)
+  union all
+  select (select m.lane from messaging_outbox m
+           where m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null and m.lane > w.lane
+           order by m.lane limit 1)
+    from waiting w where w.lane is not null
+), work as (
+  select lane, true as pending, false as waiting, null::timestamptz as due from pending where lane is not null
+  union all select lane, false, false, due from deferred
+  union all select lane, false, true, null from waiting where lane is not null
+), found as (
+  select lane, bool_or(pending) as pending, bool_or(waiting) as waiting, min(due) as due from work group by lane
+)
+select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolean as waiting,
+       coalesce(extract(epoch from f.due - clock_timestamp()) * 1000, 1e15)::float8 as due_in_ms,
+       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.changes, 0)::bigint as changes,
+       (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
+         or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
+              select from messaging_outbox_relay r
+               where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl))))::boolean as expired
+  from found f left join messaging_outbox_lane l on l.lane = f.lane;
+
+-- name: TakeLanes :many
+-- Free lanes, and expired ones where @rob allows it. The epoch is taken from the clock as well, so that not even a
+-- promoted standby, which may have lost the last increments, uses one twice.
+with free as (
+  select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
+   where l.lane = any(@lanes::integer[]) and l.owner is distinct from @owner::uuid
+     and (l.owner is null or (@rob::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
+          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
+               select from messaging_outbox_relay r
+                where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl)))))
+   order by l.lane limit @want for update skip locked
+)
+update messaging_outbox_lane l
+   set owner = @owner::uuid, epoch = greatest(l.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+       lease_until = clock_timestamp() + @ttl::interval, lease_ttl = @ttl::interval
+  from free where l.lane = free.lane
+returning l.lane, l.destination, l.epoch, l.low_seq, l.crashes, l.changes, free.robbed::boolean as robbed,
+          (l.window_lo is not null or l.window_ids is not null)::boolean as open_window;
+
+-- name: RenewLanes :many
+update messaging_outbox_lane l
+   set lease_until = clock_timestamp() + @ttl::interval, lease_ttl = @ttl::interval
+  from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
+ where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
+returning l.lane, l.epoch, l.changes;
+
+-- name: MarkLostIDs :execrows
+-- Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes.
+with own as (
+  select l.lane, l.window_ids, l.solo from messaging_outbox_lane l
+   where l.lane = @lane::integer and l.owner = @owner::uuid and l.epoch = @epoch::bigint and l.window_ids is not null for update
+), lost as (
+  select m.message_id, own.solo, row_number() over (partition by m.ordering_key order by m.seq) = 1 as head
+    from own, messaging_outbox m
+   where m.message_id = any(own.window_ids) and m.lane = own.lane and m.status not in ('PUBLISHED', 'PARKED')
+), marked as (
+  update messaging_outbox o
+     set status = 'AMBIGUOUS', ambiguous_attempts = o.ambiguous_attempts + 1,
+         crash_attempts = o.crash_attempts + lost.solo::integer,
+         first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
+         next_attempt_at = case when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
+         last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
+         last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
+         last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
+    from lost where o.message_id = lost.message_id and o.status not in ('PUBLISHED', 'PARKED')
+  returning 1
+), cleared as (
+  update messaging_outbox_lane l set window_ids = null from own where l.lane = own.lane
+)
+select count(*) from marked;
+
+-- name: MarkLostRange :one
+-- Take-over, second half, a step of at most @step rows; the window goes with the last step.
+with own as (
+  select l.lane, l.window_lo, l.window_hi, l.solo from messaging_outbox_lane l
+   where l.lane = @lane::integer and l.owner = @owner::uuid and l.epoch = @epoch::bigint for update
+), page as (
+  select m.message_id, m.ordering_key, m.seq from own, messaging_outbox m
+   where m.lane = own.lane and m.status = 'PENDING' and m.seq >= own.window_lo and m.seq <= own.window_hi
+   order by m.seq limit @step
+), lost as (
+  select page.message_id, row_number() over (partition by page.ordering_key order by page.seq) = 1 as head from page
+), marked as (
+  update messaging_outbox o
+     set status = 'AMBIGUOUS', ambiguous_attempts = o.ambiguous_attempts + 1,
+         crash_attempts = o.crash_attempts + own.solo::integer,
+         first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
+         next_attempt_at = case when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
+         last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
+         last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
+         last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
+    from lost, own where o.message_id = lost.message_id and o.status = 'PENDING'
+  returning 1
+), total as (
+  select count(*) as n from marked
+), done as (
+  update messaging_outbox_lane l set window_lo = null, window_hi = null, solo = false, crashes = l.crashes + 1
+    from own, total where l.lane = own.lane and total.n < @step
+  returning l.crashes
+)
+select total.n::bigint as marked, coalesce((select crashes from done), -1)::integer as crashes,
+       exists (select from own)::boolean as owned
+  from total;
+
+-- name: GiveBackLanes :many
+with mine as (
+  select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
+      on l.lane = r.lane and l.epoch = r.epoch
+   where l.owner = @owner::uuid order by l.lane for update of l
+)
+update messaging_outbox_lane l
+   set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false
+  from mine where l.lane = mine.lane
+returning l.lane;
