@@ -88,7 +88,7 @@ update messaging_outbox_lane l
  where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
 returning l.lane, l.epoch, l.changes;
 
--- name: MarkLostIDs :execrows
+-- name: MarkLostIDs :one
 -- Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes.
 with own as (
   select l.lane, l.window_ids, l.solo from messaging_outbox_lane l
@@ -111,7 +111,7 @@ with own as (
 ), cleared as (
   update messaging_outbox_lane l set window_ids = null from own where l.lane = own.lane
 )
-select count(*) from marked;
+select count(*)::bigint as marked from marked;
 
 -- name: MarkLostRange :one
 -- Take-over, second half, a step of at most @step rows; the window goes with the last step.

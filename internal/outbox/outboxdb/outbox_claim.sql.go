@@ -533,7 +533,7 @@ func (q *Queries) DueKeys(ctx context.Context, lanes []int32) ([]DueKeysRow, err
 }
 
 const lookAtKeys = `-- name: LookAtKeys :many
-select k.lane::integer as lane, k.key::text as key, head.message_id as head,
+select k.lane::integer as lane, k.key::text as key, coalesce(head.message_id, '00000000-0000-0000-0000-000000000000'::uuid)::uuid as head,
        coalesce(greatest(extract(epoch from head.next_attempt_at - clock_timestamp()) * 1000, 0), 0)::float8 as due_in_ms,
        coalesce(parked.seq < coalesce(head.seq, 9223372036854775807), false)::boolean as parked
   from (select unnest($1::integer[]) as lane, unnest($2::text[]) as key) as k

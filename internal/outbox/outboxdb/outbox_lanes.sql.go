@@ -224,7 +224,7 @@ func (q *Queries) LiveRelays(ctx context.Context, ttl time.Duration) ([]LiveRela
 	return items, nil
 }
 
-const markLostIDs = `-- name: MarkLostIDs :execrows
+const markLostIDs = `-- name: MarkLostIDs :one
 with own as (
   select l.lane, l.window_ids, l.solo from messaging_outbox_lane l
    where l.lane = $1::integer and l.owner = $2::uuid and l.epoch = $3::bigint and l.window_ids is not null for update
@@ -246,7 +246,7 @@ with own as (
 ), cleared as (
   update messaging_outbox_lane l set window_ids = null from own where l.lane = own.lane
 )
-select count(*) from marked
+select count(*)::bigint as marked from marked
 `
 
 type MarkLostIDsParams struct {
@@ -258,16 +258,15 @@ type MarkLostIDsParams struct {
 
 // Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes.
 func (q *Queries) MarkLostIDs(ctx context.Context, arg MarkLostIDsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, markLostIDs,
+	row := q.db.QueryRow(ctx, markLostIDs,
 		arg.Lane,
 		arg.Owner,
 		arg.Epoch,
 		arg.Ordered,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var marked int64
+	err := row.Scan(&marked)
+	return marked, err
 }
 
 const markLostRange = `-- name: MarkLostRange :one
