@@ -49,6 +49,13 @@ const (
 	CodeAbandoned          = "ABANDONED"             // the relay gave up waiting for the adapter's answer
 	CodeLeaseEnded         = "LEASE_ENDED"           // not sent: the lease was over
 
+	// The payload cannot be decoded.
+
+	CodeMalformedPayload = "MALFORMED_PAYLOAD" // not of the content type's form, or not of the Go type
+	CodeDuplicateKey     = "DUPLICATE_KEY"     // a JSON object names a key twice
+	CodeUnknownField     = "UNKNOWN_FIELD"     // a field that the Go type lacks, where the policy refuses it
+	CodePayloadTooDeep   = "PAYLOAD_TOO_DEEP"  // nested deeper than the limit
+
 	// Consuming.
 
 	CodeNoVerdict         = "NO_VERDICT"         // the handler returned the zero result

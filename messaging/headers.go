@@ -47,7 +47,10 @@ func NewHeaders(kv map[string]string) (Headers, error) {
 	h := Headers{kv: make([]string, 0, 2*len(kv))}
 	total := 0
 	for i, name := range names {
-		lower, value := strings.ToLower(name), kv[name]
+		lower, value := name, kv[name]
+		if utf8.ValidString(name) { // else lowering would make it valid in silence
+			lower = strings.ToLower(name)
+		}
 		if err := CheckHeader(lower, value); err != nil {
 			return Headers{}, err
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/backend-skeleton/relay/messaging"
 )
@@ -51,7 +52,9 @@ type decoder struct {
 
 func (d *decoder) read(name string, value []byte) {
 	if !messaging.ReservedHeader(name) {
-		d.readUser(strings.ToLower(name), value)
+		if utf8.ValidString(name) { // lowering would make any name valid
+			d.readUser(strings.ToLower(name), value)
+		}
 		return
 	}
 	if d.seen[name] {

@@ -1,0 +1,123 @@
+package json
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/backend-skeleton/relay/messaging"
+)
+
+// check holds what the standard decoder lets pass: text that is not UTF-8 (it
+// would be replaced in silence), a key written twice (the last would win, and
+// other readers take the first), depth without a limit, and more than one value.
+func check(data []byte, maxDepth int) *messaging.Failure {
+	if !utf8.Valid(data) {
+		return refuse(messaging.CodeMalformedPayload, "the payload is not UTF-8")
+	}
+	if !json.Valid(data) {
+		return refuse(messaging.CodeMalformedPayload, "the payload is not one JSON value")
+	}
+	if string(bytes.TrimSpace(data)) == "null" { // it would leave the target as it was
+		return refuse(messaging.CodeMalformedPayload, "the payload is null")
+	}
+	w := walk{data: data}
+	return w.run(maxDepth)
+}
+
+// walk goes once over data that is known to be valid JSON, so that only strings
+// and brackets need a look.
+type walk struct {
+	data   []byte
+	levels []level
+	keys   [][]byte // of all open objects, the innermost last
+}
+
+// level is one open object or array.
+type level struct {
+	object    bool
+	wantKey   bool // the next string is a key
+	firstKey  int  // where its keys begin
+	manyNames map[string]struct{}
+}
+
+func (w *walk) run(maxDepth int) *messaging.Failure {
+	for i := 0; i < len(w.data); i++ {
+		switch w.data[i] {
+		case '{', '[':
+			if len(w.levels) == maxDepth {
+				return refuse(messaging.CodePayloadTooDeep, "the payload nests deeper than "+strconv.Itoa(maxDepth))
+			}
+			object := w.data[i] == '{'
+			w.levels = append(w.levels, level{object: object, wantKey: object, firstKey: len(w.keys)})
+		case '}', ']':
+			w.keys = w.keys[:w.top().firstKey]
+			w.levels = w.levels[:len(w.levels)-1]
+		case ',':
+			w.top().wantKey = w.top().object
+		case '"':
+			end := stringEnd(w.data, i)
+			if len(w.levels) > 0 && w.top().wantKey {
+				w.top().wantKey = false
+				if !w.addKey(unquote(w.data[i : end+1])) {
+					return refuse(messaging.CodeDuplicateKey, "an object names a key twice, at byte "+strconv.Itoa(i))
+				}
+			}
+			i = end
+		}
+	}
+	return nil
+}
+
+func (w *walk) top() *level { return &w.levels[len(w.levels)-1] }
+
+// fewKeys is up to where comparing each with each is cheaper than a map.
+const fewKeys = 16
+
+// addKey reports whether the key is new in its object.
+func (w *walk) addKey(key []byte) bool {
+	l := w.top()
+	if l.manyNames == nil {
+		for _, k := range w.keys[l.firstKey:] {
+			if bytes.Equal(k, key) {
+				return false
+			}
+		}
+		w.keys = append(w.keys, key)
+		if len(w.keys)-l.firstKey > fewKeys {
+			l.manyNames = make(map[string]struct{}, 4*fewKeys)
+			for _, k := range w.keys[l.firstKey:] {
+				l.manyNames[string(k)] = struct{}{}
+			}
+		}
+		return true
+	}
+	if _, twice := l.manyNames[string(key)]; twice {
+		return false
+	}
+	l.manyNames[string(key)] = struct{}{}
+	return true
+}
+
+// stringEnd gives the index of the quote that ends the string begun at i.
+func stringEnd(data []byte, i int) int {
+	for i++; data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// unquote gives the key that a literal stands for: "a" and "\u0061" are one key.
+func unquote(literal []byte) []byte {
+	if bytes.IndexByte(literal, '\\') < 0 {
+		return literal[1 : len(literal)-1]
+	}
+	var s string
+	if json.Unmarshal(literal, &s) != nil {
+		return literal
+	}
+	return []byte(s)
+}

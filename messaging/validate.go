@@ -1,0 +1,117 @@
+package messaging
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Validate holds the rules that a writer must keep, before anything is encoded or
+// stored: required fields, forms and limits, then what the profile asks. The zero
+// profile asks nothing. ID and ProducedAt may still be unset, the platform fills
+// them. The error is an [ErrValidation] that names the field, never its value.
+func (e *Envelope[T]) Validate(p Profile) error {
+	if err := e.validateRequired(); err != nil {
+		return err
+	}
+	if err := e.validateOptional(); err != nil {
+		return err
+	}
+	if p.KeyRequired && e.OrderingKey == "" {
+		return invalid("ordering key", "is missing: the destination is ordered by key")
+	}
+	return e.validateType(p.Types)
+}
+
+func (e *Envelope[T]) validateRequired() error {
+	if _, err := ParseMessageType(string(e.Type)); err != nil {
+		return err
+	}
+	if e.Version < 1 {
+		return invalid("schema version", "is not a whole number from 1")
+	}
+	if _, err := ParseProducerID(string(e.Producer)); err != nil {
+		return err
+	}
+	if isNil(e.Payload) {
+		return invalid("payload", "is nil")
+	}
+	return nil
+}
+
+func (e *Envelope[T]) validateOptional() error {
+	for _, field := range []struct {
+		what, value string
+		limit       int
+	}{
+		{"correlation id", string(e.Correlation), MaxCorrelationID},
+		{"tenant", string(e.Tenant), MaxTenant},
+		{"content type", e.ContentType, MaxContentType},
+		{"partition key", e.PartitionKey, MaxKey},
+		{"ordering key", e.OrderingKey, MaxKey},
+	} {
+		if field.value == "" {
+			continue
+		}
+		if err := checkText(field.what, field.value, field.limit); err != nil {
+			return err
+		}
+	}
+	// RFC 3339 has four digits for the year.
+	if !e.OccurredAt.IsZero() && (e.OccurredAt.UTC().Year() < 1 || e.OccurredAt.UTC().Year() > 9999) {
+		return invalid("occurred at", "is outside the years 1 to 9999")
+	}
+	return nil
+}
+
+// validateType asks the catalogue, where there is one.
+func (e *Envelope[T]) validateType(types map[MessageType]TypeRule) error {
+	if types == nil {
+		return nil
+	}
+	rule, known := types[e.Type]
+	if !known {
+		return invalid("message type", "is not in the catalogue of this destination")
+	}
+	if len(rule.Versions) > 0 && !slices.Contains(rule.Versions, e.Version) {
+		return invalid("schema version", "is not in the catalogue")
+	}
+	if rule.Kind.IsEvent() && e.OccurredAt.IsZero() {
+		return invalid("occurred at", "is missing: an event says when it happened")
+	}
+	return nil
+}
+
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface, reflect.Func, reflect.Chan:
+		return r.IsNil()
+	default:
+		return false
+	}
+}
+
+// maxTrace is what W3C asks of carriers of baggage, in bytes; trace context is
+// shorter.
+const maxTrace = 8192
+
+// Sanitized gives the parts that can travel. A part that is not one line of
+// UTF-8 text of at most 8192 bytes is dropped, as W3C advises: a broken trace
+// must not refuse a business message.
+func (t TraceContext) Sanitized() TraceContext {
+	clean := func(s string) string {
+		if len(s) > maxTrace || !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\r\n") {
+			return ""
+		}
+		return s
+	}
+	out := TraceContext{Parent: clean(t.Parent), State: clean(t.State), Baggage: clean(t.Baggage)}
+	if out.Parent == "" { // a state without parent means nothing
+		out.State = ""
+	}
+	return out
+}
