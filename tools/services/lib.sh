@@ -5,7 +5,8 @@
 
 CACHE=${SERVICES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/relay-services}
 
-# need COMMAND PACKAGE: COMMAND exists, or root on Debian installs PACKAGE, or one line says what to run.
+# need COMMAND PACKAGE: COMMAND exists, or root on Debian installs PACKAGE, or one line says what to run. Code 3 means: this
+# server cannot be had on this machine as it is.
 need() {
   command -v "$1" >/dev/null && return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -13,7 +14,7 @@ need() {
     with_lock apt apt_install "$2" >&2 && return 0
   fi
   echo "${0##*/} needs $1; on Debian or Ubuntu: sudo apt-get install -y --no-install-recommends $2" >&2
-  exit 1
+  exit 3
 }
 apt_install() {
   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"

@@ -49,7 +49,7 @@ MIRROR=${DEBIAN_MIRROR:-$(own_mirror)}
 install() {
   if [ "$(id -u)" != 0 ]; then
     echo "rabbitmq.sh needs root (chroot, private mounts): run it by sudo, or give RABBITMQ_URL_1 and RABBITMQ_API_1" >&2
-    exit 1
+    exit 3
   fi
   need curl curl
   need openssl openssl

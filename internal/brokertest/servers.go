@@ -1,0 +1,59 @@
+package brokertest
+
+import (
+	"strings"
+	"testing"
+)
+
+// KafkaOptions are the settings of a Kafka of its own.
+type KafkaOptions struct {
+	// Nodes is 1 (the default) or 3. Three brokers have replication 3, min.insync.replicas 2 and a controller of their
+	// own, node 0.
+	Nodes int
+	// Version is 4.3.1 by default; 4.2.2 too.
+	Version string
+	// Conf are lines key=value for every server.properties; values without blanks.
+	Conf []string
+}
+
+// StartKafka starts a Kafka for this test alone; about 4 s for one node, 8 s and more for three. It is ended with the
+// test. Names in Env are those of the shared server: KAFKA_BOOTSTRAP, KAFKA_SASL_TLS_BOOTSTRAP, …
+func StartKafka(t testing.TB, o KafkaOptions) *Server {
+	t.Helper()
+	return start(t, "kafka.sh", map[string]any{
+		"KAFKA_NODES": o.Nodes, "KAFKA_VERSION": o.Version, "KAFKA_CONF": strings.Join(o.Conf, " "),
+	})
+}
+
+// RabbitOptions are the settings of a RabbitMQ of its own.
+type RabbitOptions struct {
+	// Nodes is 1 (the default) or 3.
+	Nodes int
+	// Conf are lines key=value for every rabbitmq.conf; values without blanks.
+	Conf []string
+}
+
+// StartRabbitMQ starts a RabbitMQ for this test alone; about 6 s for one node, 15 s and more for three. It is ended with
+// the test. Names in Env: RABBITMQ_URL_1, RABBITMQ_API_1, RABBITMQ_TLS_URL_1, …
+func StartRabbitMQ(t testing.TB, o RabbitOptions) *Server {
+	t.Helper()
+	return start(t, "rabbitmq.sh", map[string]any{"RMQ_NODES": o.Nodes, "RMQ_CONF": strings.Join(o.Conf, " ")})
+}
+
+// PostgresOptions are the settings of a PostgreSQL of its own.
+type PostgresOptions struct {
+	// Major is 16, 17 (the default) or 18.
+	Major int
+	// Conf are settings name=value; values without blanks.
+	Conf []string
+}
+
+// StartPostgres starts a PostgreSQL for this test alone; about 2 s. It is ended with the test. Kill and StartNode are a
+// crash and its recovery. The address is Env("PG_URL_17"), for the major version asked for.
+func StartPostgres(t testing.TB, o PostgresOptions) *Server {
+	t.Helper()
+	if o.Major == 0 {
+		o.Major = 17
+	}
+	return start(t, "postgres.sh", map[string]any{"PG_MAJOR": o.Major, "PG_CONF": strings.Join(o.Conf, " ")})
+}
