@@ -147,7 +147,7 @@ func (k *checker) address(at, text string) {
 	_, port, err := net.SplitHostPort(text)
 	n, numberErr := strconv.Atoi(port)
 	if err != nil || numberErr != nil || n < 0 || n > 65535 {
-		k.find(at, "%s is not an address; write host:port, such as 127.0.0.1:8080", shown(strings.ReplaceAll(text, ":", " ")))
+		k.find(at, "is not an address; write host:port, such as 127.0.0.1:8080")
 	}
 }
 

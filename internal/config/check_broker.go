@@ -109,7 +109,7 @@ func (k *checker) identities(at, name string, b Broker) {
 	consumer := k.identity(at+".consumer-identity", b.ConsumerIdentity, b)
 	switch {
 	case !k.guarded():
-		if !secured(b.TLS) && (producer == Plain || consumer == Plain) {
+		if k.c.Messaging.Environment == Development && !secured(b.TLS) && (producer == Plain || consumer == Plain) {
 			k.warn(at+".tls", "passwords of PLAIN travel readable without TLS")
 		}
 		return

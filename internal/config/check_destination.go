@@ -57,7 +57,7 @@ func (k *checker) destinations() {
 		if dest.Guarantees.Ordering == OrderingDestination && k.c.serves(name) {
 			k.find(at+".guarantees.ordering", "DESTINATION order cannot be kept by a fleet of relays; use KEY, or leave it out of relay.serve")
 		}
-		k.timeouts(at+".producer", dest.Producer)
+		k.timeouts(at+".producer", dest.Producer, k.c.serves(name))
 		if dest.Broker == "" {
 			continue
 		}
@@ -100,8 +100,8 @@ func (k *checker) confirmation(at string, dest Destination) {
 	}
 }
 
-func (k *checker) timeouts(at string, p Producer) {
-	if lease := k.c.Relay.Lease; p.Timeout >= lease {
+func (k *checker) timeouts(at string, p Producer, served bool) {
+	if lease := k.c.Relay.Lease; served && p.Timeout >= lease {
 		k.find(at+".timeout", "%s must be shorter than relay.lease (%s)", p.Timeout, lease)
 	}
 	if p.RequestTimeout != nil && *p.RequestTimeout > p.Timeout {
@@ -161,7 +161,7 @@ func (k *checker) rabbitDestination(at string, dest Destination, broker Broker) 
 	switch {
 	case p.RoutingKey != "" && p.RoutingKeyFrom != "":
 		k.find(at+".physical.routing-key-from", "stands beside routing-key; only one of them can be")
-	case p.RoutingKey == "" && p.RoutingKeyFrom == "" && dest.Kind != PubSub:
+	case p.RoutingKey == "" && !k.set(at+".physical.routing-key-from") && dest.Kind != PubSub:
 		k.find(at+".physical.routing-key", "is missing; write routing-key, or routing-key-from: partition-key")
 	}
 	for key, on := range each(map[string]*bool{

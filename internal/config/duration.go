@@ -57,6 +57,9 @@ func ParseDuration(text string) (Duration, error) {
 			return 0, errNoDuration
 		}
 		days, rest = n, m[2]
+		if strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "+") {
+			return 0, errNoDuration
+		}
 	}
 	var d time.Duration
 	if rest != "" {

@@ -173,7 +173,7 @@ func form(v reflect.Value, tag reflect.StructTag) string {
 	return "a text"
 }
 
-var harmless = regexp.MustCompile(`^[A-Za-z0-9._+ %-]{0,40}$`)
+var harmless = regexp.MustCompile(`^[][A-Za-z0-9._+ %*?-]{0,40}$`)
 
 // shown quotes a value for a message, unless its form or length could hide a secret that was put in a wrong place.
 func shown(text string) string {
