@@ -68,9 +68,6 @@ end;
 create table messaging_outbox (
     message_id            uuid primary key default messaging_uuidv7(),
     seq                   bigint not null generated always as identity (cache 1),
-    lane                  integer not null generated always as (
-                              (((hashtextextended(destination, 0) & 134217727) << 4)
-                               | (hashtextextended(coalesce(ordering_key, message_id::text), 0) & 15))::integer) stored,
     status                messaging_outbox_state not null default 'PENDING',
     created_at            timestamptz not null default clock_timestamp(),
     available_at          timestamptz not null default now(),
@@ -94,6 +91,9 @@ create table messaging_outbox (
     claim_check           text,
     redrive_id            uuid,
     redrive_count         integer,
+    lane                  integer not null generated always as (
+                              (((hashtextextended(destination, 0) & 134217727) << 4)
+                               | (hashtextextended(coalesce(ordering_key, message_id::text), 0) & 15))::integer) stored,
     headers               jsonb not null default '{}',
     payload               bytea not null,
     payload_hash          text not null generated always as (
@@ -115,10 +115,10 @@ create table messaging_outbox (
     last_transmission     messaging_outbox_transmission,
     last_confirmation     messaging_outbox_confirmation,
     last_routing          messaging_outbox_routing,
-    last_position         text,
-    last_failure_category text,
-    last_failure_code     text,
-    last_failure_detail   text
+    last_position         varchar(640),
+    last_failure_category varchar(80),
+    last_failure_code     varchar(160),
+    last_failure_detail   varchar(500)
 ) with (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.01,
