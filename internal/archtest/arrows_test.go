@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -35,6 +38,7 @@ func TestClosedGraphs(t *testing.T) {
 // list asks the go command for the module's packages and everything below them.
 func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
+	watchSources(t)
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{
 		"list", "-deps",
 		"-json=ImportPath,Standard,Imports,Deps,TestImports,XTestImports,Module",
@@ -60,6 +64,26 @@ func list(t *testing.T, patterns ...string) []pkg {
 		t.Fatal("go list found no package")
 	}
 	return pkgs
+}
+
+// watchSources looks at every source file of the module, so that the go command runs this test again when one has changed:
+// it remembers what a test read itself, not what a command read that it started.
+func watchSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() != "../.." && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go") || d.Name() == "go.mod":
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestCheckNamesTheImport shows that each rule bites, on packages made up for it.
