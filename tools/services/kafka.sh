@@ -20,7 +20,7 @@ set -euo pipefail
 
 : "${DATA_DIR:?set DATA_DIR to the folder that keeps the data}"
 D=$DATA_DIR/kafka
-# shellcheck source=lib.sh
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 RUN_AS=65534
 START_TIMEOUT=${KAFKA_START_TIMEOUT:-120}

@@ -16,7 +16,7 @@ set -euo pipefail
 : "${DATA_DIR:?set DATA_DIR to the folder that keeps the data}"
 MAJOR=${PG_MAJOR:-17}
 D=$DATA_DIR/postgres-$MAJOR
-# shellcheck source=lib.sh
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=/dev/null
 [ -f "$D/settings" ] && . "$D/settings"

@@ -16,7 +16,7 @@ set -euo pipefail
 
 : "${DATA_DIR:?set DATA_DIR to the folder that keeps the data}"
 D=$DATA_DIR/rabbitmq
-# shellcheck source=lib.sh
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 ROOT=${RMQ_ROOT:-$CACHE/rabbitmq-forky}
 SUITE=${RMQ_SUITE:-forky}

@@ -94,6 +94,7 @@ start() {
   done
   if [ ${#wanted[@]} -gt 0 ]; then
     if [ "$MODE" = docker ] || { [ "$MODE" = auto ] && docker_answers; }; then
+      touch "$D/containers"
       containers start "${wanted[@]}" || failed=1
     else
       start_local "${wanted[@]}" || failed=1
@@ -108,7 +109,7 @@ each() { # each VERB: on every server started here
   for name in $(local_names); do script "$name" "$1" & done
   wait
 }
-end_containers() { [ ! -f "$D/containers" ] || containers stop; }
+end_containers() { [ ! -f "$D/containers" ] || { containers stop && rm -f "$D/containers"; }; }
 
 case $MODE in auto | env | docker | local) ;; *) echo "up.sh: TEST_SERVICES is auto, env, docker or local" >&2; exit 2 ;; esac
 verb=${1:-start}
