@@ -6,11 +6,11 @@ import (
 	"github.com/backend-skeleton/relay/messaging"
 )
 
-// The words of the label outcome: the three completions, and for the last
-// attempt of a row that was given up PARKED.
 const (
-	outcomeParked = "PARKED"
-	noCategory    = "NONE"
+	// stateParked is the label outcome of rows that were given up; the others have
+	// the word of their completion.
+	stateParked = "PARKED"
+	noCategory  = "NONE"
 )
 
 // destination holds the series of one destination that every message touches,

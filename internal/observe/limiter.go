@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/backend-skeleton/relay/messaging"
 )
 
 // line is one kind of event: equal lines are summed up. Its fields are words of
@@ -16,7 +14,6 @@ type line struct {
 	message                                      string
 	broker, destination, outcome, category, code string
 	err                                          string
-	completion                                   messaging.Completion
 }
 
 // limiter writes the first event of a kind at once and further ones, summed up,

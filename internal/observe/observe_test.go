@@ -117,21 +117,27 @@ var (
 
 func everything(t *testing.T, o *observe.Observer, to messaging.DestinationName, brokerName string) {
 	t.Helper()
-	o.Sent(brokerName, 5, 500)
+	o.InFlight(brokerName, 7)
+	o.Buffered(brokerName, 700)
 	for _, r := range []messaging.PublishResult{confirmed, nacked, timeout, {}} {
-		o.Answered(to, 100, r)
-		o.LateAnswer(to, r)
+		o.Published(to, brokerName, r)
+		o.LateAnswer(brokerName, r.Completion)
 	}
-	o.Recorded([]observe.Outcome{
-		{Destination: to, Result: confirmed}, {Destination: to, Result: confirmed}, {Destination: to, Result: nacked},
-		{Destination: to, Result: tooLarge, Parked: true}, {Destination: to, Result: timeout}, {Destination: to, Result: timeout, Parked: true},
-		{Destination: to},
-	})
+	o.Recorded(to, messaging.Confirmed, nil, "PUBLISHED", 2)
+	o.Recorded(to, messaging.Rejected, nacked.Failure, "RETRYABLE_FAILURE", 1)
+	o.Recorded(to, messaging.Rejected, tooLarge.Failure, "PARKED", 1)
+	o.Recorded(to, messaging.Ambiguous, timeout.Failure, "AMBIGUOUS", 1)
+	o.Recorded(to, messaging.Ambiguous, timeout.Failure, "PARKED", 1)
+	o.Recorded(to, 0, nil, "", 1)
+	o.TakenOver(to, 3)
+	o.Unknown(2)
 	o.LateConfirmed(to, 2)
 	o.LateCommit(to, 1)
-	o.LostLease(4)
-	o.Breaker(brokerName, to, observe.BreakerOpen, messaging.CodeNotAuthorized)
-	o.Breaker(brokerName, "", observe.BreakerHalfOpen, "")
+	o.LostLease(to, 4)
+	o.Weak(to, 1)
+	o.Pruned(10)
+	o.Breaker(brokerName, to, "OPEN", messaging.CodeNotAuthorized)
+	o.Breaker(brokerName, "", "HALF_OPEN", "")
 	o.Trouble("renew the lease", errors.New("connection refused"))
 }
 
@@ -189,8 +195,8 @@ func TestCounts(t *testing.T) {
 		{1, "messaging_publish_attempts_total", []string{"kafka-primary", "order-events", "REJECTED"}},
 		{2, "messaging_publish_attempts_total", []string{"kafka-primary", "order-events", "AMBIGUOUS"}}, // one without verdict
 		{1, "messaging_publish_confirm_seconds", []string{"order-events"}},
-		{1, "messaging_publish_in_flight", []string{"kafka-primary"}}, // five sent, four answered
-		{100, "messaging_publish_buffered_bytes", []string{"kafka-primary"}},
+		{7, "messaging_publish_in_flight", []string{"kafka-primary"}},
+		{700, "messaging_publish_buffered_bytes", []string{"kafka-primary"}},
 		{1, "messaging_publish_late_answers_total", []string{"kafka-primary", "REJECTED"}},
 		{4, "messaging_publish_messages_total", []string{"order-events", "CONFIRMED"}}, // two in time, two late
 		{1, "messaging_publish_messages_total", []string{"order-events", "REJECTED"}},
@@ -198,14 +204,15 @@ func TestCounts(t *testing.T) {
 		{2, "relay_outbox_outcomes_total", []string{"NONE", "order-events", "CONFIRMED"}},
 		{1, "relay_outbox_outcomes_total", []string{"TRANSIENT_INFRASTRUCTURE", "order-events", "REJECTED"}},
 		{1, "relay_outbox_outcomes_total", []string{"VALIDATION", "order-events", "PARKED"}},
-		{1, "relay_outbox_outcomes_total", []string{"AMBIGUOUS", "order-events", "AMBIGUOUS"}},
+		{4, "relay_outbox_outcomes_total", []string{"AMBIGUOUS", "order-events", "AMBIGUOUS"}}, // three of a relay that died
+		{2, "relay_outbox_outcomes_total", []string{"CONFIGURATION", "unknown", "PARKED"}},
 		{1, "relay_outbox_outcomes_total", []string{"AMBIGUOUS", "order-events", "PARKED"}},
 		{4, "relay_lost_lease_total", nil},
 		{2, "relay_late_confirmed_total", []string{"order-events"}},
 		{1, "relay_late_commit_total", []string{"order-events"}},
-		{1, "relay_breaker_state", []string{"kafka-primary", "order-events", "open"}},
-		{0, "relay_breaker_state", []string{"kafka-primary", "order-events", "closed"}},
-		{1, "relay_breaker_state", []string{"kafka-primary", "", "half_open"}},
+		{1, "relay_breaker_state", []string{"kafka-primary", "order-events", "OPEN"}},
+		{0, "relay_breaker_state", []string{"kafka-primary", "order-events", "CLOSED"}},
+		{1, "relay_breaker_state", []string{"kafka-primary", "", "HALF_OPEN"}},
 		{1, "relay_build_info", []string{"1.2.3"}},
 		{0, "relay_late_commit_total", []string{"email-work"}}, // there before the first event
 	} {
@@ -308,6 +315,7 @@ func TestLogLines(t *testing.T) {
 	want := map[string]string{
 		"CONFIRMED <nil> 2": "INFO", "REJECTED NACKED 1": "WARN", "PARKED TOO_LARGE 1": "ERROR",
 		"AMBIGUOUS CONFIRM_TIMEOUT 1": "ERROR", "PARKED CONFIRM_TIMEOUT 1": "ERROR", "AMBIGUOUS <nil> 1": "ERROR",
+		"AMBIGUOUS RELAY_LOST 3": "ERROR", "PARKED UNKNOWN_DESTINATION 2": "ERROR",
 	}
 	if !maps.Equal(levels, want) {
 		t.Errorf("lines %v, want %v", levels, want)
@@ -323,7 +331,7 @@ func TestLogIsRateLimitedAndLosesNoCount(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { o.Run(ctx) })
 		for range 1000 { // 10 s
-			o.Recorded([]observe.Outcome{{Destination: "order-events", Result: timeout}, {Destination: "order-events", Result: timeout}})
+			o.Recorded("order-events", messaging.Ambiguous, timeout.Failure, "AMBIGUOUS", 2)
 			time.Sleep(10 * time.Millisecond)
 		}
 		cancel()
@@ -358,12 +366,9 @@ func BenchmarkRecorded(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	batch := make([]observe.Outcome, 1000)
-	for i := range batch {
-		batch[i] = observe.Outcome{Destination: "order-events", Result: confirmed}
-	}
 	b.ReportAllocs()
 	for b.Loop() {
-		o.Recorded(batch)
+		o.Recorded("order-events", messaging.Confirmed, nil, "PUBLISHED", 100)
+		o.Published("order-events", "k", confirmed)
 	}
 }

@@ -6,54 +6,31 @@ import (
 	"github.com/backend-skeleton/relay/messaging"
 )
 
-// Outcome is what became of one row.
-type Outcome struct {
-	Destination messaging.DestinationName
-	Result      messaging.PublishResult
-	// Parked tells that the row was given up and waits for an operator.
-	Parked bool
-}
-
-// Recorded counts outcomes that were written, and logs a line for each kind of
-// them: confirmed at level INFO, refused for now WARN, ambiguous and parked
-// ERROR.
-func (o *Observer) Recorded(outcomes []Outcome) {
-	// A batch is mostly of one kind, so it is summed up before the series are asked
-	// for.
-	sums := make(map[line]int, 4)
-	for i := range outcomes {
-		sums[o.outcomeLine(&outcomes[i])]++
-	}
-	for l, n := range sums {
-		o.count(l, n)
-		o.log.add(l, n)
-	}
-}
-
-func (o *Observer) outcomeLine(out *Outcome) line {
-	completion := known(out.Result.Completion)
-	l := line{destination: o.destination(out.Destination).name, outcome: completion.String(), category: noCategory, completion: completion}
-	if f := out.Result.Failure; f != nil && completion != messaging.Confirmed {
+// Recorded counts outcomes of one kind that were written, and logs them:
+// confirmed at level INFO, refused for now WARN, ambiguous and parked ERROR.
+// state is the status that the rows have now.
+func (o *Observer) Recorded(to messaging.DestinationName, c messaging.Completion, f *messaging.Failure, state string, rows int) {
+	d := o.destination(to)
+	completion := known(c)
+	l := line{destination: d.name, outcome: completion.String(), category: noCategory}
+	if f != nil && completion != messaging.Confirmed {
 		l.category, l.code = f.Category.String(), f.Code
 	}
 	switch {
 	case completion == messaging.Confirmed:
 		l.level, l.message = slog.LevelInfo, "published"
-	case out.Parked:
-		l.level, l.message, l.outcome = slog.LevelError, "parked", outcomeParked
+	case state == stateParked:
+		l.level, l.message, l.outcome = slog.LevelError, "parked", stateParked
 	case completion == messaging.Ambiguous:
 		l.level, l.message = slog.LevelError, "may have been published, goes out again under the same id"
 	default:
 		l.level, l.message = slog.LevelWarn, "refused for now"
 	}
-	return l
-}
-
-func (o *Observer) count(l line, n int) {
-	o.metrics.outcomes.WithLabelValues(l.destination, l.outcome, l.category).Add(float64(n))
-	if l.completion == messaging.Confirmed || l.outcome == outcomeParked {
-		o.destination(messaging.DestinationName(l.destination)).messages[l.completion].Add(float64(n))
+	o.metrics.outcomes.WithLabelValues(l.destination, l.outcome, l.category).Add(float64(rows))
+	if completion == messaging.Confirmed || l.outcome == stateParked {
+		d.messages[completion].Add(float64(rows))
 	}
+	o.log.add(l, rows)
 }
 
 // LateConfirmed counts rows that a late confirmation made published.
@@ -64,11 +41,26 @@ func (o *Observer) LateConfirmed(to messaging.DestinationName, rows int) {
 	o.log.add(line{level: slog.LevelInfo, message: "confirmed late", destination: d.name}, rows)
 }
 
+// TakenOver counts rows that were in the window of a relay which died: they may
+// be delivered, and go out again under the same id.
+func (o *Observer) TakenOver(to messaging.DestinationName, rows int64) {
+	o.Recorded(to, messaging.Ambiguous, relayLost, "AMBIGUOUS", int(rows))
+}
+
+var relayLost = messaging.NewFailure(messaging.CategoryAmbiguous, messaging.CodeRelayLost, "")
+
+// Unknown counts rows of destinations that no file names, which were parked.
+func (o *Observer) Unknown(rows int64) {
+	o.Recorded("", messaging.Rejected, unknownDestination, stateParked, int(rows))
+}
+
+var unknownDestination = messaging.NewFailure(messaging.CategoryConfiguration, messaging.CodeUnknownDestination, "")
+
 // LostLease counts outcomes that changed nothing, since another relay owns the
 // lane.
-func (o *Observer) LostLease(rows int) {
+func (o *Observer) LostLease(to messaging.DestinationName, rows int) {
 	o.metrics.lostLease.Add(float64(rows))
-	o.log.add(line{level: slog.LevelWarn, message: "lease lost: outcomes changed nothing"}, rows)
+	o.log.add(line{level: slog.LevelWarn, message: "lease lost: outcomes changed nothing", destination: o.destination(to).name}, rows)
 }
 
 // LateCommit counts rows that were committed behind a published row of their key,
@@ -79,8 +71,13 @@ func (o *Observer) LateCommit(to messaging.DestinationName, rows int) {
 	o.log.add(line{level: slog.LevelWarn, message: "committed behind a published row of the same key", destination: d.name}, rows)
 }
 
-// Trouble logs an error of the relay's own work, such as a database that does not
-// answer. op says what was tried.
-func (o *Observer) Trouble(op string, err error) {
-	o.log.add(line{level: slog.LevelError, message: op, err: err.Error()}, 1)
+// Pruned logs rows that were deleted after the retention time.
+func (o *Observer) Pruned(rows int64) {
+	o.log.add(line{level: slog.LevelInfo, message: "published rows deleted after their retention time"}, int(rows))
+}
+
+// Trouble logs an error of the program's own work, such as a database that does
+// not answer. operation says what was tried.
+func (o *Observer) Trouble(operation string, err error) {
+	o.log.add(line{level: slog.LevelError, message: operation, err: err.Error()}, 1)
 }

@@ -6,63 +6,63 @@ import (
 	"github.com/backend-skeleton/relay/messaging"
 )
 
-// Sent counts messages that were handed to a broker's adapter, and the bytes of
-// their payloads. Each is taken back by [Observer.Answered].
-func (o *Observer) Sent(brokerName string, messages int, bytes int64) {
-	b := o.broker(brokerName)
-	b.inFlight.Add(float64(messages))
-	b.buffered.Add(float64(bytes))
+// InFlight takes the number of messages that are handed to a broker and not
+// answered.
+func (o *Observer) InFlight(brokerName string, messages int) {
+	o.broker(brokerName).inFlight.Set(float64(messages))
 }
 
-// Answered counts the adapter's answer for one message of the given payload size.
-// Each message that was sent is answered once, late or not.
-func (o *Observer) Answered(to messaging.DestinationName, bytes int, r messaging.PublishResult) {
+// Buffered takes the payload bytes of the messages in flight.
+func (o *Observer) Buffered(brokerName string, bytes int64) {
+	o.broker(brokerName).buffered.Set(float64(bytes))
+}
+
+// Published counts the verdict on one message that was handed to a broker.
+func (o *Observer) Published(to messaging.DestinationName, _ string, r messaging.PublishResult) {
 	d := o.destination(to)
-	b := o.broker(d.broker)
-	b.inFlight.Dec()
-	b.buffered.Sub(float64(bytes))
 	d.attempts[known(r.Completion)].Inc()
 	if r.Completion == messaging.Confirmed {
 		d.confirm.Observe(r.Elapsed.Seconds())
 	}
 }
 
-// LateAnswer counts an answer that came after the verdict. It adds to
-// [Observer.Answered], which counts every answer.
-func (o *Observer) LateAnswer(to messaging.DestinationName, r messaging.PublishResult) {
-	d := o.destination(to)
-	o.metrics.publishLateAnswers.WithLabelValues(d.broker, known(r.Completion).String()).Inc()
+// LateAnswer counts an answer that came after the verdict.
+func (o *Observer) LateAnswer(brokerName string, c messaging.Completion) {
+	o.metrics.publishLateAnswers.WithLabelValues(o.broker(brokerName).name, known(c).String()).Inc()
 }
 
-// BreakerState is the state of a breaker, as its label prints it.
-type BreakerState string
+// Weak logs messages that were confirmed below the level which the profile
+// requires: they are stored, but the broker's settings prove too little.
+func (o *Observer) Weak(to messaging.DestinationName, messages int) {
+	o.log.add(line{level: slog.LevelError, message: "confirmed below the required level", destination: o.destination(to).name}, messages)
+}
 
-// The states of a breaker.
-const (
-	BreakerClosed   BreakerState = "closed"
-	BreakerOpen     BreakerState = "open"
-	BreakerHalfOpen BreakerState = "half_open"
-)
+// breakerStates are the words of the label state.
+var breakerStates = [...]string{"CLOSED", "OPEN", "HALF_OPEN"}
 
 // Breaker takes the state of a destination's breaker, or, with an empty
-// destination, of the broker's own. cause is a failure code and may be empty.
-func (o *Observer) Breaker(brokerName string, to messaging.DestinationName, state BreakerState, cause string) {
+// destination, of the broker's own: CLOSED, OPEN or HALF_OPEN. reason is a
+// failure code or fixed text and may be empty.
+func (o *Observer) Breaker(brokerName string, to messaging.DestinationName, state, reason string) {
 	name, label := o.broker(brokerName).name, ""
 	if to != "" {
 		label = o.destination(to).name
 	}
-	for _, s := range []BreakerState{BreakerClosed, BreakerOpen, BreakerHalfOpen} {
+	for _, s := range breakerStates {
 		value := 0.0
 		if s == state {
 			value = 1
 		}
-		o.metrics.breaker.WithLabelValues(name, label, string(s)).Set(value)
+		o.metrics.breaker.WithLabelValues(name, label, s).Set(value)
 	}
-	level := slog.LevelInfo
-	if state == BreakerOpen {
-		level = slog.LevelWarn
+	l := line{broker: name, destination: label, code: reason}
+	switch state {
+	case "OPEN":
+		l.level, l.message = slog.LevelWarn, "breaker opened"
+	case "CLOSED":
+		l.level, l.message = slog.LevelInfo, "breaker closed"
+	default: // a broker that is down is probed again and again
+		l.level, l.message = slog.LevelDebug, "breaker is half open"
 	}
-	if state != BreakerHalfOpen { // it probes again and again while a broker is down
-		o.log.add(line{level: level, message: "breaker is " + string(state), broker: name, destination: label, code: cause}, 1)
-	}
+	o.log.add(l, 1)
 }
