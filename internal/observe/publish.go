@@ -37,8 +37,12 @@ func (o *Observer) Weak(to messaging.DestinationName, messages int) {
 	o.log.add(line{level: slog.LevelError, message: "confirmed below the required level", destination: o.destination(to).name}, messages)
 }
 
-// breakerStates are the words of the label state.
-var breakerStates = [...]string{"CLOSED", "OPEN", "HALF_OPEN"}
+// The words of the label state of a breaker.
+const (
+	BreakerClosed   = "CLOSED"
+	BreakerOpen     = "OPEN"
+	BreakerHalfOpen = "HALF_OPEN"
+)
 
 // Breaker takes the state of a destination's breaker, or, with an empty
 // destination, of the broker's own: CLOSED, OPEN or HALF_OPEN. reason is a
@@ -48,7 +52,7 @@ func (o *Observer) Breaker(brokerName string, to messaging.DestinationName, stat
 	if to != "" {
 		label = o.destination(to).name
 	}
-	for _, s := range breakerStates {
+	for _, s := range []string{BreakerClosed, BreakerOpen, BreakerHalfOpen} {
 		value := 0.0
 		if s == state {
 			value = 1
@@ -57,9 +61,9 @@ func (o *Observer) Breaker(brokerName string, to messaging.DestinationName, stat
 	}
 	l := line{broker: name, destination: label, code: reason}
 	switch state {
-	case "OPEN":
+	case BreakerOpen:
 		l.level, l.message = slog.LevelWarn, "breaker opened"
-	case "CLOSED":
+	case BreakerClosed:
 		l.level, l.message = slog.LevelInfo, "breaker closed"
 	default: // a broker that is down is probed again and again
 		l.level, l.message = slog.LevelDebug, "breaker is half open"
