@@ -17,6 +17,7 @@ type Adapter struct {
 	conf   Config
 	log    *slog.Logger
 	client *kgo.Client
+	writes writeWatch
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -36,11 +37,12 @@ func New(c Config) (*Adapter, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	client, err := newClient(c)
+	a := &Adapter{conf: c, log: c.Logger.With("broker", c.Name), topics: map[string]*topic{}}
+	client, err := newClient(c, &a.writes)
 	if err != nil {
 		return nil, err
 	}
-	a := &Adapter{conf: c, log: c.Logger.With("broker", c.Name), client: client, topics: map[string]*topic{}}
+	a.client = client
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	a.work.Go(a.keepEvidence)
 	return a, nil

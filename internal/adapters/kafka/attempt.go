@@ -142,7 +142,7 @@ func (a *attempt) try() (ruling, kmsg.ProduceResponseTopicPartition) {
 	ans := p.pub.sender(node, a.set.request).send(&shot{
 		topic: p.topic.name, partition: p.number, batch: a.batch, patience: patience, until: a.until,
 	})
-	if ans.taken {
+	if ans.begun {
 		a.writes++
 	}
 	if ans.err == nil {

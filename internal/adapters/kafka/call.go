@@ -25,9 +25,10 @@ type call struct {
 	over atomic.Bool
 	left atomic.Int64 // items that are not done
 
+	failed  atomic.Bool // something is blocked
 	mu      sync.Mutex
-	blocked map[string]struct{} // keys with a message that is not known to be stored
-	touched []*partition        // where items are queued
+	blocked map[string]int // by key, the first message that is not known to be stored
+	touched []*partition   // where items are queued
 }
 
 // item is one message of a call. Its state says who may resolve it: the end of the
@@ -117,27 +118,33 @@ func (c *call) touches(p *partition) {
 	c.touched = append(c.touched, p)
 }
 
-// block keeps later messages of m's key in this call from being sent.
-func (c *call) block(m *transport.Message) {
+// block keeps later messages of the item's key in this call from being sent.
+func (c *call) block(it *item) {
+	m := it.message()
 	if keyless(m) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.blocked == nil {
-		c.blocked = map[string]struct{}{}
+		c.blocked = map[string]int{}
 	}
-	c.blocked[string(m.Key)] = struct{}{}
+	if first, ok := c.blocked[string(m.Key)]; !ok || it.index < first {
+		c.blocked[string(m.Key)] = it.index
+	}
+	c.failed.Store(true)
 }
 
-func (c *call) isBlocked(m *transport.Message) bool {
-	if keyless(m) {
+// isBlocked tells whether an earlier message of the item's key failed.
+func (c *call) isBlocked(it *item) bool {
+	m := it.message()
+	if !c.failed.Load() || keyless(m) {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := c.blocked[string(m.Key)]
-	return ok
+	first, ok := c.blocked[string(m.Key)]
+	return ok && first < it.index
 }
 
 // refuseFrom rejects every item from an index on that is in no queue.

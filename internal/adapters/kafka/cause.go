@@ -112,7 +112,7 @@ func isCertificate(err error) bool {
 	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &invalid) || errors.As(err, &name)
 }
 
-// lostCause says what became of a request whose bytes were taken and whose answer
+// lostCause says what became of a request that was begun and whose answer
 // was not read.
 func lostCause(err error) *cause {
 	var timeout net.Error

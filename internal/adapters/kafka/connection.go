@@ -38,7 +38,7 @@ func backoff(n int) time.Duration {
 
 // newClient makes the library's client. It carries requests; none of its own
 // producing or consuming is used. It dials nothing yet.
-func newClient(c Config) (*kgo.Client, error) {
+func newClient(c Config, hooks ...kgo.Hook) (*kgo.Client, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.Seeds...),
 		kgo.ClientID(c.ClientID),
@@ -48,6 +48,7 @@ func newClient(c Config) (*kgo.Client, error) {
 		kgo.RequestRetries(4), // one round over the seeds; this package's own loops go on
 		kgo.RetryBackoffFn(backoff),
 		kgo.DisableClientMetrics(),
+		kgo.WithHooks(hooks...),
 		kgo.WithLogger(newLibraryLog(c.Logger, c.Name)),
 	}
 	if m := c.Credentials.mechanism(); m != nil {

@@ -284,3 +284,7 @@ func expectAll(t testing.TB, rs []messaging.PublishResult, want string) {
 }
 
 const confirmedVerdict = "CONFIRMED BROKER_ACK TRANSMITTED NOT_APPLICABLE"
+
+func contextFor(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}

@@ -132,7 +132,7 @@ func (p *partition) resolve(items []*item) {
 func (p *partition) unblocked(items []*item) []*item {
 	kept := items[:0:0]
 	for i, it := range items {
-		if it.call.isBlocked(it.message()) {
+		if it.call.isBlocked(it) {
 			if kept == nil {
 				kept = append(make([]*item, 0, len(items)), items[:i]...)
 			}
@@ -161,7 +161,7 @@ func (p *partition) hand(o outcome) {
 		return
 	}
 	for _, it := range o.items {
-		it.call.block(it.message())
+		it.call.block(it)
 	}
 	for _, it := range o.items {
 		p.end(it, o.result)

@@ -129,7 +129,7 @@ func (p *Publisher) route(c *call, t *topic, leaders []int32) {
 			m := &c.ms[i]
 			it.admitted = true
 			if fault := localFault(m); fault != nil {
-				c.block(m)
+				c.block(it)
 				c.refuse(it, fault)
 				continue
 			}

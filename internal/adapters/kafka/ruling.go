@@ -86,7 +86,7 @@ func judge(a answer, unsure bool) ruling {
 		if unsure && a.part.ErrorCode == kerr.DuplicateSequenceNumber.Code {
 			return ruling{stepStored, nil} // the earlier write is what it duplicates
 		}
-	case a.taken:
+	case a.begun:
 		r = ruling{stepUnsure, lostCause(a.err)}
 	default:
 		return unasked(connectCause(a.err), unsure)

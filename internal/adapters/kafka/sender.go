@@ -23,8 +23,8 @@ type shot struct {
 	topic     string
 	partition int32
 	batch     []byte
-	// patience ends when the write should not begin any more; once the bytes were
-	// taken it does not matter.
+	// patience ends when the write should not begin any more; it does not end a write
+	// that was begun.
 	patience context.Context
 	// until ends the wait for an answer, closing the connection.
 	until  time.Time
@@ -33,8 +33,8 @@ type shot struct {
 
 // answer is what one write brought.
 type answer struct {
-	// taken tells whether bytes may have left.
-	taken bool
+	// begun tells whether bytes may have left.
+	begun bool
 	// err is set where no broker's answer for the partition was read.
 	err  error
 	part kmsg.ProduceResponseTopicPartition
@@ -91,7 +91,7 @@ func (s *sender) launch() {
 // fire writes one request and hands out what came back. It never tries again: only
 // the partition knows whether that is safe.
 func (s *sender) fire(shots []*shot) {
-	call := newProduceCall(s.wait, shots)
+	call := newProduceCall(&s.pub.adapter.writes, s.node, s.wait, shots)
 	until := shots[0].until
 	for _, sh := range shots[1:] {
 		if sh.until.After(until) {
@@ -106,7 +106,7 @@ func (s *sender) fire(shots []*shot) {
 	patient.Store(int32(len(shots)))
 	for _, sh := range shots {
 		stop := context.AfterFunc(sh.patience, func() {
-			if patient.Add(-1) == 0 && !call.taken.Load() {
+			if patient.Add(-1) == 0 && !call.begun.Load() {
 				cancel()
 			}
 		})
@@ -128,7 +128,7 @@ func (s *sender) fire(shots []*shot) {
 		}
 	}
 	for _, sh := range shots {
-		a := answer{taken: call.taken.Load(), err: err}
+		a := answer{begun: call.begun.Load(), err: err}
 		if err == nil {
 			var ok bool
 			if a.part, ok = answers[sh.topic][sh.partition]; !ok {
