@@ -13,7 +13,7 @@ func TestC38_ZeroNegativeUnitlessAndMistypedValuesAreRefusedInOneRun(t *testing.
 	const text = `messaging:
   environment: local
   brokers:
-    rabbit: {kind: rabbitmq, seeds: ["r:5672"], tls: {enabled: yes}}
+    rabbit: {kind: rabbitmq, seeds: ["r:5672"], tls: {enabled: yes}, producer-identity: g}
   destinations:
     a: {broker: rabbit, kind: WORK_QUEUE, physical: {exchange: e, routing-key: k, queue: q}, producer: {confirmation: BROKER_ACK},
         payload: {max-bytes: 8388609, reason: r}, outbox: {attempts: 0}}
@@ -40,6 +40,7 @@ func TestC38_ZeroNegativeUnitlessAndMistypedValuesAreRefusedInOneRun(t *testing.
     d8: {destination: a, handler-timeout: 30}
     d9: {destination: a, handler-timeout: 1000000000h}
 relay: {attempts: -1, batch: 0, poll: 500}
+security: {credentials: {g: {mechanism: PLAIN, username: g, password: "env:P"}}}
 `
 	want := []string{
 		`messaging.brokers.rabbit.tls.enabled (line 4): "yes" is not a boolean; write true or false`,

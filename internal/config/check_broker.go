@@ -105,6 +105,9 @@ func (k *checker) tls(at string, t *TLS) {
 func secured(t *TLS) bool { return t != nil && t.Enabled }
 
 func (k *checker) identities(at, name string, b Broker) {
+	if b.Kind == RabbitMQ && b.ProducerIdentity == "" && k.publishes(name) {
+		k.find(at+".producer-identity", "is missing; RabbitMQ always asks who connects")
+	}
 	producer := k.identity(at+".producer-identity", b.ProducerIdentity, b)
 	consumer := k.identity(at+".consumer-identity", b.ConsumerIdentity, b)
 	switch {
@@ -181,9 +184,7 @@ func (k *checker) management(at string, b Broker) {
 		}
 	}
 	if m.Identity == "" {
-		if k.guarded() {
-			k.find(at+".identity", "is missing; authentication is needed in %s", k.c.Messaging.Environment)
-		}
+		k.find(at+".identity", "is missing; the management API always asks who connects")
 		return
 	}
 	cred, ok := reference(k, at+".identity", m.Identity, "security.credentials", k.c.Security.Credentials)

@@ -14,6 +14,10 @@ var (
 // deliveryMargin is how much shorter than the publish timeout a client's own delivery timeout may be.
 const deliveryMargin = Duration(time.Second)
 
+// leaseMargin is what a publish may need beyond its timeout, to hear what the client knows of it; it still fits into the
+// lease.
+const leaseMargin = Duration(250 * time.Millisecond)
+
 func (k *checker) catalogue() {
 	m := k.c.Messaging
 	if len(m.Catalogue) == 0 && m.Environment != "" && m.Environment != Local && m.Environment != Test {
@@ -101,8 +105,8 @@ func (k *checker) confirmation(at string, dest Destination) {
 }
 
 func (k *checker) timeouts(at string, p Producer, served bool) {
-	if lease := k.c.Relay.Lease; served && p.Timeout >= lease {
-		k.find(at+".timeout", "%s must be shorter than relay.lease (%s)", p.Timeout, lease)
+	if lease := k.c.Relay.Lease; served && p.Timeout+leaseMargin >= lease {
+		k.find(at+".timeout", "%s must be shorter than relay.lease (%s) less %s", p.Timeout, lease, leaseMargin)
 	}
 	if p.RequestTimeout != nil && *p.RequestTimeout > p.Timeout {
 		k.find(at+".request-timeout", "%s is more than timeout (%s)", *p.RequestTimeout, p.Timeout)

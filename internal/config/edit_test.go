@@ -165,11 +165,12 @@ messaging:
   environment: local
   brokers:
     kafka: {kind: kafka, seeds: ["127.0.0.1:9092"]}
-    rabbit: {kind: rabbitmq, seeds: ["127.0.0.1:5672"]}
+    rabbit: {kind: rabbitmq, seeds: ["127.0.0.1:5672"], producer-identity: guest}
   destinations:
     order-events: {broker: kafka, kind: EVENT_STREAM, physical: {topic: orders}, producer: {confirmation: BROKER_ACK}}
     email-work: {broker: rabbit, kind: WORK_QUEUE, physical: {exchange: mail, routing-key: email, queue: mail.q}, producer: {confirmation: BROKER_ACK}}
   consumers:
     order-projection: {destination: order-events}
     email-sender: {destination: email-work}
+security: {credentials: {guest: {mechanism: PLAIN, username: guest, password: "env:RABBITMQ_PASSWORD"}}}
 `

@@ -126,7 +126,7 @@ type Guarantees struct {
 type Producer struct {
 	// The proof that a row needs before it is PUBLISHED. `BROKER_ACK` is allowed in local, test and development.
 	Confirmation Confirmation `yaml:"confirmation" default:"REPLICATION_OR_PERSISTENCE_ACK"`
-	// When an unanswered publish becomes AMBIGUOUS; shorter than `relay.lease`.
+	// When an unanswered publish becomes AMBIGUOUS; shorter than `relay.lease` less 250ms.
 	Timeout Duration `yaml:"timeout" default:"5s" range:"10ms..10m"`
 	// Kafka: the longest wait for one answer of the broker; up to timeout, which is also the default.
 	RequestTimeout *Duration `yaml:"request-timeout" range:"10ms..10m"`

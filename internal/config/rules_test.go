@@ -43,7 +43,7 @@ var rules = []struct {
 	{"served name unknown", []string{"relay/serve = [order-event]"}, []string{"relay.serve[0]: no destination has this name; did you mean order-events?"}},
 	{"serve empty", []string{"relay/serve = []"}, []string{"relay.serve: is empty"}},
 	{"glob broken", []string{`relay/serve = ["order-[", "*"]`}, []string{`relay.serve[0]: "order-[" is not a glob`}},
-	{"publish timeout not shorter than the lease", []string{"relay/lease = 4s"}, repeated(9, "producer.timeout: 5s must be shorter than relay.lease (4s)")},
+	{"publish timeout not shorter than the lease", []string{"relay/lease = 4s"}, repeated(9, "producer.timeout: 5s must be shorter than relay.lease (4s) less 250ms")},
 	{"poll not shorter than the lease", []string{"relay/poll = 30s"}, []string{"relay.poll: 30s must be shorter than relay.lease (30s)"}},
 	{"backoff turned round", []string{"relay/backoff = {initial: 10m}"}, []string{"relay.backoff.initial: 10m is more than relay.backoff.max (5m)"}},
 	{"breaker turned round", []string{"relay/breaker = {open-for: 40s}"}, []string{"relay.breaker.open-for: 40s is more than relay.breaker.open-max (30s)"}},
@@ -71,6 +71,7 @@ var rules = []struct {
 	{"host name not verified", []string{rb + "tls/verify-host-name = false"}, []string{"messaging.brokers.rabbit-primary.tls.verify-host-name: host names are always checked in production"}},
 	{"no producer authentication", []string{"- " + kb + "producer-identity"}, []string{"messaging.brokers.kafka-primary.producer-identity: is missing; broker authentication is needed in production"}},
 	{"no consumer authentication", []string{"- " + rb + "consumer-identity"}, []string{"messaging.brokers.rabbit-primary.consumer-identity: is missing; broker authentication"}},
+	{"RabbitMQ without producer", []string{"- " + rb + "producer-identity"}, []string{"messaging.brokers.rabbit-primary.producer-identity: is missing; RabbitMQ always asks"}},
 	{"one identity for both", []string{kb + "consumer-identity = kafka-producer"}, []string{"messaging.brokers.kafka-primary.consumer-identity: must differ from producer-identity in production"}},
 	{"management without TLS", []string{rb + `management/url = "http://rabbit-1:15672"`}, []string{"messaging.brokers.rabbit-primary.management.url: TLS is needed in production"}},
 	{"management without identity", []string{"- " + rb + "management/identity"}, []string{"messaging.brokers.rabbit-primary.management.identity: is missing"}},
@@ -282,7 +283,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("no warning about %s in %q", part, warnings)
 		}
 	}
-	if len(warnings) != 4 {
+	if len(warnings) != 5 {
 		t.Errorf("%q", warnings)
 	}
 }
