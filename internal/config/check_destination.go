@@ -111,12 +111,12 @@ func (k *checker) timeouts(at string, p Producer, served bool) {
 	if p.RequestTimeout != nil && *p.RequestTimeout > p.Timeout {
 		k.find(at+".request-timeout", "%s is more than timeout (%s)", *p.RequestTimeout, p.Timeout)
 	}
-	delivery := orDefault(p.DeliveryTimeout, p.Timeout)
+	delivery := p.delivery()
 	if p.Timeout > delivery+deliveryMargin {
 		k.find(at+".delivery-timeout", "%s is too short; it is at least timeout (%s) less %s", delivery, p.Timeout, deliveryMargin)
 	}
-	if p.AbandonAfter < delivery {
-		k.find(at+".abandon-after", "%s is less than the delivery timeout (%s)", p.AbandonAfter, delivery)
+	if p.AbandonAfter != nil && *p.AbandonAfter < delivery {
+		k.find(at+".abandon-after", "%s is less than the delivery timeout (%s)", *p.AbandonAfter, delivery)
 	}
 }
 

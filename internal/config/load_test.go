@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +52,8 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 		}
 	}
 	s := c.Served()[1]
-	if s.Name != "order-events" || s.Timeout != 5*time.Second || s.RequestTimeout != s.Timeout ||
-		s.DeliveryTimeout != s.Timeout || s.AbandonAfter != time.Minute || s.MaxBytes != 1<<20 || s.Types != nil {
+	if s.Name != "order-events" || s.Timeout != 5*time.Second || s.RequestTimeout != 2*time.Second ||
+		s.DeliveryTimeout != 10*time.Second || s.AbandonAfter != time.Minute || s.MaxBytes != 1<<20 || s.Types != nil {
 		t.Errorf("served: %+v", s)
 	}
 }
@@ -162,5 +163,64 @@ func TestLoadNamesTheFile(t *testing.T) {
 		if _, _, err := Load(o); err == nil || !strings.Contains(err.Error(), "1 finding") {
 			t.Errorf("%+v: %v", o, err)
 		}
+	}
+}
+
+func TestExplainNamesTheSource(t *testing.T) {
+	t.Parallel()
+	c, _, findings := load(t, edited(t, local, "relay/lease = 1m"), "RELAY_RELAY_POLL=1s", "RELAY_DATABASE_URL=postgres://u:S3cr3t@h/d")
+	if findings != nil {
+		t.Fatal(findings)
+	}
+	want := map[string]Effective{
+		"relay.poll":                          {Value: "1s", Source: "RELAY_RELAY_POLL"},
+		"relay.batch":                         {Value: "100", Source: "default"},
+		"relay.serve":                         {Value: "[*]", Source: "default"},
+		"database.url":                        {Value: "env:RELAY_DATABASE_URL", Source: "RELAY_DATABASE_URL"},
+		"messaging.brokers.kafka.seeds":       {Value: "[127.0.0.1:9092]", Source: "line 5"},
+		"security.credentials.guest.password": {Value: "env:RABBITMQ_PASSWORD", Source: "line 13"},
+	}
+	for _, e := range c.Explain() {
+		w, ok := want[e.Path]
+		delete(want, e.Path)
+		if ok && e.Value != w.Value || ok && !strings.HasPrefix(w.Source, "line") && e.Source != w.Source {
+			t.Errorf("%+v, want %+v", e, w)
+		}
+		if strings.Contains(e.Value, "S3cr3t") {
+			t.Errorf("%s shows a secret", e.Path)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not explained: %v", want)
+	}
+}
+
+func TestReadyNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	text := edited(t, production, "messaging/brokers/kafka-primary/tls/certificate = c.pem", "messaging/brokers/kafka-primary/tls/key = k.pem", "- database")
+	c, _, findings := load(t, text, "KAFKA_PASSWORD=x")
+	if findings != nil {
+		t.Fatal(findings)
+	}
+	err := c.Ready("relay.yaml")
+	refused, ok := err.(*Error)
+	if !ok {
+		t.Fatalf("%v", err)
+	}
+	var paths []string
+	for _, f := range refused.Findings {
+		paths = append(paths, f.Path)
+	}
+	want := []string{
+		"database.url", "messaging.brokers.kafka-primary.tls", "messaging.brokers.rabbit-primary.tls",
+		"security.credentials.rabbit-producer.password", "security.credentials.rabbit-reader.password",
+	}
+	slices.Sort(paths)
+	if !slices.Equal(paths, want) {
+		t.Errorf("%v", err)
+	}
+	c, _, _ = load(t, local, "RABBITMQ_PASSWORD=guest", "RELAY_DATABASE_URL=postgres://h/d")
+	if err := c.Ready("relay.yaml"); err != nil {
+		t.Error(err)
 	}
 }

@@ -128,13 +128,14 @@ type Producer struct {
 	Confirmation Confirmation `yaml:"confirmation" default:"REPLICATION_OR_PERSISTENCE_ACK"`
 	// When an unanswered publish becomes AMBIGUOUS; shorter than `relay.lease` less 250ms.
 	Timeout Duration `yaml:"timeout" default:"5s" range:"10ms..10m"`
-	// Kafka: the longest wait for one answer of the broker; up to timeout, which is also the default.
+	// Kafka: how long the broker may wait for its in-sync replicas; up to timeout. Absent: 2s, or timeout if that is less.
 	RequestTimeout *Duration `yaml:"request-timeout" range:"10ms..10m"`
-	// Kafka: when the client itself gives a record up; at least timeout less 1s. Absent: timeout.
+	// Kafka: how long the client writes an unanswered record again; at least timeout less 1s. Absent: 10s, or twice
+	// timeout if that is more.
 	DeliveryTimeout *Duration `yaml:"delivery-timeout" range:"10ms..1h"`
 	// When a publish that is still unresolved is given up by closing the producer's session; at least the delivery
-	// timeout.
-	AbandonAfter Duration `yaml:"abandon-after" default:"60s" range:"100ms..1h"`
+	// timeout. Absent: 60s, or the delivery timeout if that is more.
+	AbandonAfter *Duration `yaml:"abandon-after" range:"100ms..1h"`
 	// RabbitMQ: a message that reaches no queue is returned. Always on.
 	MandatoryRouting *bool `yaml:"mandatory-routing"`
 	// RabbitMQ: publisher confirms. Always on.

@@ -22,7 +22,7 @@ type Served struct {
 	Confirmation Confirmation
 	// Timeout is when an unanswered publish becomes AMBIGUOUS.
 	Timeout time.Duration
-	// RequestTimeout and DeliveryTimeout are the client's own bounds; Timeout where the file says nothing.
+	// RequestTimeout and DeliveryTimeout are the Kafka client's own bounds.
 	RequestTimeout, DeliveryTimeout time.Duration
 	// AbandonAfter is when a publish without answer is given up by closing the session.
 	AbandonAfter time.Duration
@@ -77,9 +77,9 @@ func (c *Config) resolve(name string, dest Destination) Served {
 		Name: name, Broker: dest.Broker, BrokerKind: c.Messaging.Brokers[dest.Broker].Kind, Kind: dest.Kind,
 		Physical: dest.Physical.keys(), Ordering: dest.Guarantees.Ordering, Confirmation: p.Confirmation,
 		Timeout:         p.Timeout.Std(),
-		RequestTimeout:  orDefault(p.RequestTimeout, p.Timeout).Std(),
-		DeliveryTimeout: orDefault(p.DeliveryTimeout, p.Timeout).Std(),
-		AbandonAfter:    p.AbandonAfter.Std(),
+		RequestTimeout:  orDefault(p.RequestTimeout, min(requestTimeout, p.Timeout)).Std(),
+		DeliveryTimeout: p.delivery().Std(),
+		AbandonAfter:    orDefault(p.AbandonAfter, max(abandonAfter, p.delivery())).Std(),
 		MaxBytes:        int64(orDefault(dest.Payload.MaxBytes, Size(c.LogicalPayload()))),
 		Attempts:        orDefault(o.Attempts, r.Attempts),
 		Backoff:         o.Backoff.over(r.Backoff),
@@ -94,6 +94,18 @@ func (c *Config) resolve(name string, dest Destination) Served {
 		s.BlockedFor = r.BlockedFor.Std()
 	}
 	return s
+}
+
+// The defaults that depend on other settings.
+const (
+	requestTimeout  = Duration(2 * time.Second)
+	deliveryTimeout = Duration(10 * time.Second)
+	abandonAfter    = Duration(time.Minute)
+)
+
+// delivery is the delivery timeout in force.
+func (p Producer) delivery() Duration {
+	return orDefault(p.DeliveryTimeout, max(deliveryTimeout, 2*p.Timeout))
 }
 
 // over gives base with what the destination sets itself.
