@@ -94,13 +94,14 @@ var rooms = []room{
 	// faces
 	{dir: "internal/actuator", may: []string{"messaging", "internal/observe"}, outside: []string{chi, prometheus}},
 	{dir: "internal/console", may: []string{"messaging", "internal/admin"}, outside: []string{chi}},
+	{dir: "internal/cli", may: []string{"migrations", "internal/config"}, outside: []string{pgx, "github.com/spf13/cobra"}},
 	{
 		dir: "cmd/relay",
 		may: []string{
 			"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck", "migrations", "internal/outbox",
 			"internal/inbox", "internal/publish", "internal/adapters/kafka", "internal/adapters/rabbitmq", "internal/config",
 			"internal/observe", "internal/relay", "internal/actuator", "internal/topology", "internal/admin", "internal/console",
-			"internal/claimcheck",
+			"internal/claimcheck", "internal/cli",
 		},
 		anyOutside: true,
 	},
@@ -108,7 +109,7 @@ var rooms = []room{
 		dir: "cmd/inboxctl",
 		may: []string{
 			"messaging", "migrations", "internal/outbox", "internal/inbox", "internal/config", "internal/admin",
-			"internal/observe",
+			"internal/observe", "internal/cli",
 		},
 		anyOutside: true,
 	},

@@ -108,7 +108,7 @@ func poolConfig(url config.DatabaseURL, o Options) (*pgxpool.Config, error) {
 		return nil, Fail(Refused, "database.url (%s): %w", url, err)
 	}
 	c, err := pgxpool.ParseConfig(text)
-	if err != nil { // the parser's text may quote the password
+	if err != nil || strings.Contains(c.ConnConfig.Host, "@") { // the parser's text may quote the password
 		return nil, Fail(Refused, "database.url (%s): it cannot be parsed; write postgres://user:password@host:5432/name, with / ? # @ and %% of the password percent-encoded", url)
 	}
 	c.MaxConns = 4

@@ -79,7 +79,7 @@ func (k *checker) destinations() {
 }
 
 func (k *checker) payload(at string, p Payload) {
-	if p.MaxBytes != nil && int64(*p.MaxBytes) > k.c.LogicalPayload() && p.Reason == "" {
+	if p.MaxBytes != nil && !k.broken[at+".max-bytes"] && int64(*p.MaxBytes) > k.c.LogicalPayload() && p.Reason == "" {
 		k.find(at+".reason", "is missing; max-bytes is above the logical limit of %s, so say why", Size(k.c.LogicalPayload()))
 	}
 }
