@@ -136,7 +136,7 @@ func TestEvidence_TLS(t *testing.T) {
 			_, p := c.adapter(t, quick, func(conf *Config) {
 				conf.Seeds, conf.TLS = strings.Split(testenv.Require(t, v.listener), ","), v.conf
 			})
-			expectAll(t, publish(t, p, endpoint(topic), 5*time.Second, message("k", "1")), v.want)
+			expectAll(t, publish(t, p, endpoint(topic), 2*time.Second, message("k", "1")), v.want)
 		})
 	}
 }
