@@ -91,7 +91,8 @@ var rooms = []room{
 		outside: []string{uuid, pgx, xsync},
 	},
 
-	// faces
+	// faces, and what the two commands share
+	{dir: "internal/cli", may: []string{"messaging", "migrations", "internal/config"}, anyOutside: true},
 	{dir: "internal/actuator", may: []string{"messaging", "internal/observe"}, outside: []string{chi, prometheus}},
 	{dir: "internal/console", may: []string{"messaging", "internal/admin"}, outside: []string{chi}},
 	{dir: "internal/cli", may: []string{"migrations", "internal/config"}, outside: []string{pgx, "github.com/spf13/cobra"}},
