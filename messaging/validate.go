@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -58,12 +60,14 @@ func (e *Envelope[T]) validateOptional() error {
 			return err
 		}
 	}
-	// RFC 3339 has four digits for the year.
-	if !e.OccurredAt.IsZero() && (e.OccurredAt.UTC().Year() < 1 || e.OccurredAt.UTC().Year() > 9999) {
+	if !e.OccurredAt.IsZero() && (e.OccurredAt.UTC().Year() < 1 || !e.OccurredAt.Before(endOfTime)) {
 		return invalid("occurred at", "is outside the years 1 to 9999")
 	}
 	return nil
 }
+
+// endOfTime leaves room for every time zone within the four digits of RFC 3339.
+var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // validateType asks the catalogue, where there is one.
 func (e *Envelope[T]) validateType(types map[MessageType]TypeRule) error {
@@ -95,21 +99,24 @@ func isNil(v any) bool {
 	}
 }
 
-// maxTrace is what W3C asks of carriers of baggage, in bytes; trace context is
-// shorter.
-const maxTrace = 8192
+// Limits of trace context in characters, as the database holds them: what W3C
+// asks of carriers.
+const (
+	maxTrace   = 512
+	maxBaggage = 8192
+)
 
 // Sanitized gives the parts that can travel. A part that is not one line of
-// UTF-8 text of at most 8192 bytes is dropped, as W3C advises: a broken trace
-// must not refuse a business message.
+// UTF-8 text within its limit is dropped, as W3C advises: a broken trace must not
+// refuse a business message.
 func (t TraceContext) Sanitized() TraceContext {
-	clean := func(s string) string {
-		if len(s) > maxTrace || !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\r\n") {
+	clean := func(s string, limit int) string {
+		if utf8.RuneCountInString(s) > limit || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 			return ""
 		}
 		return s
 	}
-	out := TraceContext{Parent: clean(t.Parent), State: clean(t.State), Baggage: clean(t.Baggage)}
+	out := TraceContext{Parent: clean(t.Parent, maxTrace), State: clean(t.State, maxTrace), Baggage: clean(t.Baggage, maxBaggage)}
 	if out.Parent == "" { // a state without parent means nothing
 		out.State = ""
 	}

@@ -136,6 +136,9 @@ create index ix_messaging_outbox_waiting on messaging_outbox (lane, ordering_key
     where status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and ordering_key is not null;
 create index ix_messaging_outbox_parked on messaging_outbox (lane, ordering_key)
     where status = 'PARKED' and skipped_at is null;
+-- Parked rows that no longer block: they are counted and listed, and no other index knows them.
+create index ix_messaging_outbox_skipped on messaging_outbox (lane)
+    where status = 'PARKED' and skipped_at is not null;
 
 -- lz4 is several times cheaper than the default; a server built without it keeps the default.
 -- +goose StatementBegin

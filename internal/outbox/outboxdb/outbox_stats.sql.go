@@ -7,34 +7,62 @@ package outboxdb
 
 import (
 	"context"
+	"time"
 )
 
-const countOpen = `-- name: CountOpen :many
+const countPending = `-- name: CountPending :many
 
-select l.destination::text as destination, m.status::text as status, count(*)::bigint as rows
-  from messaging_outbox m left join messaging_outbox_lane l on l.lane = m.lane
- where m.status <> 'PUBLISHED'
- group by 1, 2
+with recursive pending(lane) as (
+  (select m.lane from messaging_outbox m where m.status = 'PENDING' order by m.lane limit 1)
+  union all
+  select (select m.lane from messaging_outbox m where m.status = 'PENDING' and m.lane > p.lane order by m.lane limit 1)
+    from pending p where p.lane is not null
+)
+select p.lane::integer as lane,
+       (case when c.n < $1::bigint then c.n
+             else (c.n * (1 + z.seq - c.first)::float8 / (1 + c.last - c.first)) end)::bigint as rows,
+       (c.n >= $1::bigint)::boolean as estimated,
+       coalesce(extract(epoch from clock_timestamp() - f.since), 0)::float8 as oldest_seconds
+  from pending p
+ cross join lateral (
+    select count(*) as n, min(k.seq) as first, max(k.seq) as last from (
+      select m.seq from messaging_outbox m where m.status = 'PENDING' and m.lane = p.lane order by m.seq limit $1) k) c
+ cross join lateral (
+    select m.seq from messaging_outbox m where m.status = 'PENDING' and m.lane = p.lane order by m.seq desc limit 1) z
+  left join lateral (
+    select greatest(m.created_at, m.available_at) as since from messaging_outbox m
+     where m.status = 'PENDING' and m.lane = p.lane and m.seq = c.first) f on true
+ where p.lane is not null
 `
 
-type CountOpenRow struct {
-	Destination string
-	Status      string
-	Rows        int64
+type CountPendingRow struct {
+	Lane          int32
+	Rows          int64
+	Estimated     bool
+	OldestSeconds float64
 }
 
-// Statistics for the actuator and the command line. Open rows are counted over the partial indexes; published rows
-// are counted exactly while the table is small and estimated from the planner's statistics above that.
-func (q *Queries) CountOpen(ctx context.Context) ([]CountOpenRow, error) {
-	rows, err := q.db.Query(ctx, countOpen)
+// Statistics for the actuator and the command line. Their cost is bounded whatever the table holds: at most @most rows of
+// a lane and kind are looked at, each kind over the partial index that holds it, and the lanes that have such rows are
+// found by a loose scan. Published rows are counted while the table is small and estimated from the planner's statistics
+// above that, because their number is the number of all messages since the retention time.
+// A lane with more rows is extrapolated from the share of its seq range that was counted. The oldest row of a lane is
+// the first by seq, near enough to the oldest by time.
+func (q *Queries) CountPending(ctx context.Context, most int64) ([]CountPendingRow, error) {
+	rows, err := q.db.Query(ctx, countPending, most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []CountOpenRow
+	var items []CountPendingRow
 	for rows.Next() {
-		var i CountOpenRow
-		if err := rows.Scan(&i.Destination, &i.Status, &i.Rows); err != nil {
+		var i CountPendingRow
+		if err := rows.Scan(
+			&i.Lane,
+			&i.Rows,
+			&i.Estimated,
+			&i.OldestSeconds,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -43,4 +71,234 @@ func (q *Queries) CountOpen(ctx context.Context) ([]CountOpenRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const countPublished = `-- name: CountPublished :many
+select m.lane::integer as lane, count(*)::bigint as rows from messaging_outbox m where m.status = 'PUBLISHED' group by m.lane
+`
+
+type CountPublishedRow struct {
+	Lane int32
+	Rows int64
+}
+
+func (q *Queries) CountPublished(ctx context.Context) ([]CountPublishedRow, error) {
+	rows, err := q.db.Query(ctx, countPublished)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountPublishedRow
+	for rows.Next() {
+		var i CountPublishedRow
+		if err := rows.Scan(&i.Lane, &i.Rows); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const countWaiting = `-- name: CountWaiting :many
+with recursive deferred(lane) as (
+  (select m.lane from messaging_outbox m where m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null order by m.lane limit 1)
+  union all
+  select (select m.lane from messaging_outbox m where m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null and m.lane > p.lane order by m.lane limit 1)
+    from deferred p where p.lane is not null
+), waiting(lane) as (
+  (select m.lane from messaging_outbox m where m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null order by m.lane limit 1)
+  union all
+  select (select m.lane from messaging_outbox m where m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null and m.lane > p.lane order by m.lane limit 1)
+    from waiting p where p.lane is not null
+), parked(lane) as (
+  (select m.lane from messaging_outbox m where m.status = 'PARKED' and m.skipped_at is null order by m.lane limit 1)
+  union all
+  select (select m.lane from messaging_outbox m where m.status = 'PARKED' and m.skipped_at is null and m.lane > p.lane order by m.lane limit 1)
+    from parked p where p.lane is not null
+), skipped(lane) as (
+  (select m.lane from messaging_outbox m where m.status = 'PARKED' and m.skipped_at is not null order by m.lane limit 1)
+  union all
+  select (select m.lane from messaging_outbox m where m.status = 'PARKED' and m.skipped_at is not null and m.lane > p.lane order by m.lane limit 1)
+    from skipped p where p.lane is not null
+), open as (
+  select x.lane, x.status, x.created_at, x.available_at from deferred p cross join lateral (
+    select m.message_id, m.seq, m.status, m.created_at, m.available_at, m.occurred_at, m.destination, m.message_type, m.schema_version, m.content_type, m.producer, m.ordering_key, m.partition_key, m.aggregate_type, m.aggregate_id, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.lane, m.headers, m.payload, m.payload_hash, m.version, m.attempts, m.crash_attempts, m.ambiguous_attempts, m.next_attempt_at, m.first_ambiguous_at, m.skipped_at, m.published_at, m.published_by, m.last_outcome, m.last_transmission, m.last_confirmation, m.last_routing, m.last_position, m.last_failure_category, m.last_failure_code, m.last_failure_detail from messaging_outbox m where m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null and m.lane = p.lane limit $1) x
+  union all
+  select x.lane, x.status, x.created_at, x.available_at from waiting p cross join lateral (
+    select m.message_id, m.seq, m.status, m.created_at, m.available_at, m.occurred_at, m.destination, m.message_type, m.schema_version, m.content_type, m.producer, m.ordering_key, m.partition_key, m.aggregate_type, m.aggregate_id, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.lane, m.headers, m.payload, m.payload_hash, m.version, m.attempts, m.crash_attempts, m.ambiguous_attempts, m.next_attempt_at, m.first_ambiguous_at, m.skipped_at, m.published_at, m.published_by, m.last_outcome, m.last_transmission, m.last_confirmation, m.last_routing, m.last_position, m.last_failure_category, m.last_failure_code, m.last_failure_detail from messaging_outbox m where m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null and (m.status = 'HELD' or m.next_attempt_at is null) and m.lane = p.lane limit $1) x
+  union all
+  select x.lane, x.status, null, null from parked p cross join lateral (
+    select m.message_id, m.seq, m.status, m.created_at, m.available_at, m.occurred_at, m.destination, m.message_type, m.schema_version, m.content_type, m.producer, m.ordering_key, m.partition_key, m.aggregate_type, m.aggregate_id, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.lane, m.headers, m.payload, m.payload_hash, m.version, m.attempts, m.crash_attempts, m.ambiguous_attempts, m.next_attempt_at, m.first_ambiguous_at, m.skipped_at, m.published_at, m.published_by, m.last_outcome, m.last_transmission, m.last_confirmation, m.last_routing, m.last_position, m.last_failure_category, m.last_failure_code, m.last_failure_detail from messaging_outbox m where m.status = 'PARKED' and m.skipped_at is null and m.lane = p.lane limit $1) x
+  union all
+  select x.lane, x.status, null, null from skipped p cross join lateral (
+    select m.message_id, m.seq, m.status, m.created_at, m.available_at, m.occurred_at, m.destination, m.message_type, m.schema_version, m.content_type, m.producer, m.ordering_key, m.partition_key, m.aggregate_type, m.aggregate_id, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.lane, m.headers, m.payload, m.payload_hash, m.version, m.attempts, m.crash_attempts, m.ambiguous_attempts, m.next_attempt_at, m.first_ambiguous_at, m.skipped_at, m.published_at, m.published_by, m.last_outcome, m.last_transmission, m.last_confirmation, m.last_routing, m.last_position, m.last_failure_category, m.last_failure_code, m.last_failure_detail from messaging_outbox m where m.status = 'PARKED' and m.skipped_at is not null and m.lane = p.lane limit $1) x
+)
+select o.lane::integer as lane, o.status::text as status, count(*)::bigint as rows, (count(*) >= $1::bigint)::boolean as estimated,
+       coalesce(extract(epoch from clock_timestamp() - min(greatest(o.created_at, o.available_at))
+         filter (where o.available_at <= clock_timestamp())), 0)::float8 as oldest_seconds
+  from open o group by o.lane, o.status
+`
+
+type CountWaitingRow struct {
+	Lane          int32
+	Status        string
+	Rows          int64
+	Estimated     bool
+	OldestSeconds float64
+}
+
+// Every other open row stands in exactly one of these: with a due time, behind the head of its key, or parked. Where a
+// lane has more than @most rows of a kind the count is a lower bound.
+func (q *Queries) CountWaiting(ctx context.Context, most int64) ([]CountWaitingRow, error) {
+	rows, err := q.db.Query(ctx, countWaiting, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountWaitingRow
+	for rows.Next() {
+		var i CountWaitingRow
+		if err := rows.Scan(
+			&i.Lane,
+			&i.Status,
+			&i.Rows,
+			&i.Estimated,
+			&i.OldestSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const estimateRows = `-- name: EstimateRows :many
+select ((s.most_common_vals::text::text[])[i])::text as destination,
+       (c.reltuples::float8 / greatest(c.relpages, 1) * (pg_relation_size(c.oid) / current_setting('block_size')::float8) * s.most_common_freqs[i])::bigint as rows
+  from pg_catalog.pg_class c
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  join pg_catalog.pg_stats s on s.schemaname = n.nspname and s.tablename = c.relname and s.attname = 'destination'
+ cross join lateral generate_subscripts(s.most_common_freqs, 1) as i
+ where c.oid = 'messaging_outbox'::regclass and c.reltuples >= 0
+`
+
+type EstimateRowsRow struct {
+	Destination string
+	Rows        int64
+}
+
+// Rows of any status by destination, as the last ANALYZE saw them. A destination that it did not see often enough is
+// missing from the answer.
+func (q *Queries) EstimateRows(ctx context.Context) ([]EstimateRowsRow, error) {
+	rows, err := q.db.Query(ctx, estimateRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []EstimateRowsRow
+	for rows.Next() {
+		var i EstimateRowsRow
+		if err := rows.Scan(&i.Destination, &i.Rows); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const laneStates = `-- name: LaneStates :many
+select l.lane, l.destination, (l.owner is not null)::boolean as owned, live.live::boolean as live,
+       (case when live.live then
+         (select count(*) from messaging_outbox m where m.status = 'PENDING' and m.lane = l.lane and m.seq between l.window_lo and l.window_hi)
+         + (select count(*) from messaging_outbox m where m.message_id = any(l.window_ids) and m.status not in ('PUBLISHED', 'PARKED'))
+        else 0 end)::bigint as leased
+  from messaging_outbox_lane l cross join lateral (
+    select l.owner is not null and l.lease_until > clock_timestamp()
+       and (l.lease_until <= clock_timestamp() + l.lease_ttl or exists (
+            select from messaging_outbox_relay r where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl)) as live) live
+`
+
+type LaneStatesRow struct {
+	Lane        int32
+	Destination string
+	Owned       bool
+	Live        bool
+	Leased      int64
+}
+
+// Every lane with the rows that its owner may have on the wire now.
+func (q *Queries) LaneStates(ctx context.Context) ([]LaneStatesRow, error) {
+	rows, err := q.db.Query(ctx, laneStates)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LaneStatesRow
+	for rows.Next() {
+		var i LaneStatesRow
+		if err := rows.Scan(
+			&i.Lane,
+			&i.Destination,
+			&i.Owned,
+			&i.Live,
+			&i.Leased,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const servedNow = `-- name: ServedNow :many
+select distinct s.destination::text as destination from messaging_outbox_relay r cross join lateral unnest(r.serves) as s(destination)
+ where r.state = 'RUNNING' and r.heartbeat > clock_timestamp() - $1::interval
+`
+
+func (q *Queries) ServedNow(ctx context.Context, ttl time.Duration) ([]string, error) {
+	rows, err := q.db.Query(ctx, servedNow, ttl)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var destination string
+		if err := rows.Scan(&destination); err != nil {
+			return nil, err
+		}
+		items = append(items, destination)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const tablePages = `-- name: TablePages :one
+select (pg_relation_size('messaging_outbox') / current_setting('block_size')::bigint)::bigint as pages, clock_timestamp()::timestamptz as now
+`
+
+type TablePagesRow struct {
+	Pages int64
+	Now   time.Time
+}
+
+func (q *Queries) TablePages(ctx context.Context) (TablePagesRow, error) {
+	row := q.db.QueryRow(ctx, tablePages)
+	var i TablePagesRow
+	err := row.Scan(&i.Pages, &i.Now)
+	return i, err
 }
