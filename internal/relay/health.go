@@ -1,0 +1,47 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/backend-skeleton/relay/messaging"
+)
+
+// Health is what the relay knows of itself; it asks nobody.
+type Health struct {
+	Draining bool
+	// SincePoll is how long ago the last look for work finished.
+	SincePoll    time.Duration
+	Destinations []DestinationHealth
+}
+
+// DestinationHealth of one served destination.
+type DestinationHealth struct {
+	Name   messaging.DestinationName
+	Broker string
+	// Ready: rows may flow. Reason is a fixed word where they may not, Since when that began.
+	Ready  bool
+	Reason string
+	Since  time.Time
+	// State of the breaker that decides, the broker's or the destination's.
+	State BreakerState
+	Lanes int
+}
+
+// Health of every served destination now.
+func (r *Relay) Health() Health {
+	h := Health{Draining: r.draining.Load(), SincePoll: r.since() - time.Duration(r.polled.Load())}
+	if !r.running.Load() {
+		return h
+	}
+	for _, p := range r.pumps {
+		d := DestinationHealth{Name: p.d.Name, Broker: p.broker.name, Ready: true, Lanes: r.registry.count(p.d.Name)}
+		for _, b := range []*breaker{p.broker.breaker, p.breaker} {
+			if s, reason, since := b.snapshot(); s != BreakerClosed {
+				d.Ready, d.State, d.Reason, d.Since = false, s, reason, since
+				break
+			}
+		}
+		h.Destinations = append(h.Destinations, d)
+	}
+	return h
+}

@@ -1,0 +1,91 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/backend-skeleton/relay/internal/publish"
+)
+
+// renewEvery is how often leases are renewed: a third of the lease, and more often where the publish timeout takes up
+// most of it, since a row is only sent if its verdict comes before the lease ends.
+func (r *Relay) renewEvery() time.Duration {
+	longest := time.Duration(0)
+	for i := range r.c.Destinations {
+		longest = max(longest, r.c.Destinations[i].Timeout)
+	}
+	return max(min(r.c.Lease/3, (r.c.Lease-longest-publish.Grace)/2), 50*time.Millisecond)
+}
+
+// renew keeps the leases and shows that this process lives, until hard ends.
+func (r *Relay) renew(hard context.Context) {
+	every := r.renewEvery()
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-hard.Done():
+			return
+		case <-timer.C:
+		}
+		pause := every
+		if err := r.renewOnce(hard); err != nil && hard.Err() == nil {
+			r.c.Hooks.Trouble("renew", err)
+			pause = min(every, 200*time.Millisecond)
+		}
+		timer.Reset(pause)
+	}
+}
+
+func (r *Relay) renewOnce(ctx context.Context) error {
+	if err := r.c.Store.Heartbeat(ctx, r.serves, r.draining.Load()); err != nil {
+		return err
+	}
+	lanes, numbers, epochs := r.registry.all()
+	if len(lanes) == 0 {
+		r.alive()
+		return nil
+	}
+	start := r.since()
+	kept, err := r.c.Store.Renew(ctx, numbers, epochs)
+	if err != nil {
+		return err
+	}
+	r.alive()
+	changes := make(map[int32]int64, len(kept))
+	for _, k := range kept {
+		changes[k.Lane] = k.Changes
+	}
+	for _, l := range lanes {
+		c, ok := changes[l.lease.Lane]
+		if !ok {
+			l.valid.Store(0)
+			l.pump.box.post(func() { l.pump.remove(l) })
+			continue
+		}
+		l.valid.Store(int64(start + r.c.Lease))
+		r.sawChanges(ctx, l, c)
+	}
+	return nil
+}
+
+// sawChanges has the pump read a lane's blocked keys anew when others wrote to its rows.
+func (r *Relay) sawChanges(ctx context.Context, l *lane, changes int64) {
+	if l.changes.Swap(changes) != changes {
+		l.pump.box.post(func() {
+			l.check, l.fromZero = true, true
+			l.pump.due[l] = true
+			l.pump.changed(ctx, l)
+		})
+	}
+}
+
+// alive notes a good statement. After a gap in which leases could not be renewed, others' leases are left alone for
+// the length of one: they may only look expired.
+func (r *Relay) alive() {
+	now := r.since()
+	last := r.lastGood.Swap(int64(now))
+	if now-time.Duration(last) > r.c.Lease/2 {
+		r.robAfter.Store(int64(now + r.c.Lease))
+	}
+}

@@ -1,0 +1,213 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
+)
+
+const (
+	// busyPoll is the pause between looks while there is work.
+	busyPoll = 25 * time.Millisecond
+	// costFactor keeps looking for work a small part of the time, whatever it costs.
+	costFactor = 20
+)
+
+// scout looks for lanes with work and gets them a reader.
+type scout struct {
+	r     *Relay
+	pumps map[string]*pump
+	free  map[int32]time.Time // since when a lane with work has had no owner
+	// empty looks in a row, for a run until empty.
+	empty   int
+	unknown time.Time // when rows of unknown destinations were parked last
+}
+
+// run until ctx ends. Where untilEmpty is set it returns when two looks in a row found nothing to send.
+func (s *scout) run(ctx context.Context, untilEmpty bool) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	pause := busyPoll
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-s.r.woken:
+			pause = busyPoll
+		}
+		start := time.Now()
+		busy, err := s.look(ctx)
+		cost := time.Since(start)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.r.c.Hooks.Trouble("look for work", err)
+			pause = min(max(2*pause, 100*time.Millisecond), 2*time.Second)
+		case busy:
+			pause = busyPoll
+		default:
+			pause = min(pause*3/2, s.r.c.Poll)
+		}
+		if untilEmpty && s.empty >= 2 {
+			return
+		}
+		pause = max(pause, min(costFactor*cost, s.r.c.Poll))
+		timer.Reset(pause + time.Duration(s.r.jitter()*float64(pause)/10))
+	}
+}
+
+// look once: it wakes the pumps of lanes with work, and sees to it that each such lane has an owner.
+func (s *scout) look(ctx context.Context) (busy bool, err error) {
+	work, err := s.r.c.Store.FindWork(ctx)
+	if err != nil {
+		return false, err
+	}
+	peers, err := s.r.c.Store.Peers(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.r.alive()
+	s.r.polled.Store(int64(s.r.since()))
+	byDestination := map[string][]outbox.Work{}
+	var unknown []int32
+	for _, w := range work {
+		if w.Destination == "" {
+			unknown = append(unknown, w.Lane)
+			continue
+		}
+		if s.pumps[w.Destination] != nil {
+			byDestination[w.Destination] = append(byDestination[w.Destination], w)
+		}
+	}
+	open := false
+	for name, ws := range byDestination {
+		b, o, err := s.serve(ctx, s.pumps[name], ws, peers)
+		if err != nil {
+			return false, err
+		}
+		busy, open = busy || b, open || o
+	}
+	for _, p := range s.pumps {
+		open = open || p.busy.Load()
+	}
+	if open {
+		s.empty = 0
+	} else {
+		s.empty++
+	}
+	return busy, s.parkUnknown(ctx, unknown)
+}
+
+// serve sees to one destination. busy tells that something moves; open that there is something to wait for.
+func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work, peers []outbox.Peer) (busy, open bool, err error) {
+	me := s.r.c.Store.Owner()
+	var mine, wanted []outbox.Work
+	held := map[uuid.UUID]int{}
+	now := time.Now()
+	for _, w := range work {
+		due := w.Pending || w.Due <= 0
+		open = open || due
+		l := s.r.registry.get(w.Lane)
+		switch {
+		case l != nil:
+			mine = append(mine, w)
+			busy = busy || due
+			s.r.sawChanges(ctx, l, w.Changes)
+			p.box.post(func() { p.hint(ctx, l, w) })
+			delete(s.free, w.Lane)
+		case !due && !w.Waiting:
+		case w.Owner == uuid.Nil || w.Owner == me || w.Expired:
+			wanted = append(wanted, w)
+			if _, ok := s.free[w.Lane]; !ok {
+				s.free[w.Lane] = now
+			}
+			open = true
+		default:
+			held[w.Owner]++
+			delete(s.free, w.Lane)
+		}
+	}
+	live := 0
+	others := []uuid.UUID{}
+	for _, peer := range peers {
+		if slices.Contains(peer.Serves, string(p.d.Name)) {
+			live++
+			if peer.ID != me {
+				others = append(others, peer.ID)
+			}
+		}
+	}
+	live = max(live, 1)
+	total := len(mine) + len(wanted)
+	for _, n := range held {
+		total += n
+	}
+	share := (total + live - 1) / live
+	if err := s.take(ctx, p, wanted, share-len(mine), now); err != nil {
+		return busy, open, err
+	}
+	if surplus := len(mine) - share; surplus > 0 && len(others) > 0 {
+		s.release(mine, others, held, surplus, total/live)
+	}
+	return busy, open, nil
+}
+
+// take leases wanted lanes up to the fair share, and any that nobody took for the length of a lease.
+func (s *scout) take(ctx context.Context, p *pump, wanted []outbox.Work, room int, now time.Time) error {
+	var lanes []int32
+	for _, w := range wanted {
+		if room > 0 || now.Sub(s.free[w.Lane]) > s.r.c.Lease {
+			lanes = append(lanes, w.Lane)
+			room--
+		}
+	}
+	if len(lanes) == 0 {
+		return nil
+	}
+	rob := int64(s.r.since()) >= s.r.robAfter.Load()
+	start := s.r.since()
+	leases, err := s.r.c.Store.Take(ctx, lanes, len(lanes), rob)
+	if err != nil {
+		return err
+	}
+	for _, lease := range leases {
+		delete(s.free, lease.Lane)
+		l := newLane(p, lease, start+s.r.c.Lease)
+		s.r.registry.add(l)
+		p.busy.Store(true)
+		p.box.post(func() { p.add(l) })
+	}
+	return nil
+}
+
+// release offers lanes beyond the fair share to peers that have less than theirs.
+func (s *scout) release(mine []outbox.Work, others []uuid.UUID, held map[uuid.UUID]int, surplus, least int) {
+	missing := 0
+	for _, peer := range others {
+		missing += max(least-held[peer], 0)
+	}
+	for _, w := range mine[:min(surplus, missing)] {
+		if l := s.r.registry.get(w.Lane); l != nil {
+			l.pump.box.post(func() { l.leaving = true })
+		}
+	}
+}
+
+// parkUnknown parks rows of destinations that no file names, at most every second.
+func (s *scout) parkUnknown(ctx context.Context, lanes []int32) error {
+	if len(lanes) == 0 || time.Since(s.unknown) < time.Second {
+		return nil
+	}
+	s.unknown = time.Now()
+	n, err := s.r.c.Store.ParkUnknown(ctx, lanes, s.r.c.UnknownGrace)
+	if n > 0 {
+		s.r.c.Hooks.Unknown(n)
+	}
+	return err
+}
