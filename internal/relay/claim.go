@@ -56,10 +56,8 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int) bool {
 	p.fine()
 	p.r.c.Hooks.Claimed(p.d.Name, len(found), time.Since(start))
 	p.freePlaces(places - len(found))
-	if len(found) == 0 {
-		p.unreserve(rows)
-	}
 	p.read(lanes, claims, found, now)
+	p.unused(rows)
 	return true
 }
 
@@ -308,12 +306,10 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 	}
 	p.fine()
 	p.freePlaces(places - len(found))
-	if len(found) == 0 {
-		p.unreserve(rows)
-	}
 	for i := range found {
 		p.admit(lanes[found[i].Lane], nil, found[i])
 	}
+	p.unused(rows)
 	for _, k := range keys {
 		if st := byName[k]; st.sent == 0 { // changed by others between the look and the claim
 			st.lookAt = time.Now().Add(lookPause)
@@ -419,15 +415,13 @@ func (p *pump) claimDeferred(ctx context.Context, lanes []*lane, rows int) bool 
 	p.places += max(extra, 0)
 	p.freePlaces(max(-extra, 0))
 	p.broker.slots.add(max(extra, 0))
-	if len(found) == 0 {
-		p.unreserve(rows)
-	}
 	got := map[*lane]int{}
 	for i := range found {
 		l := byNumber[found[i].Lane]
 		got[l]++
 		p.admit(l, nil, found[i])
 	}
+	p.unused(rows)
 	for i, l := range lanes {
 		if got[l] < int(claims[i].Limit) {
 			delete(p.due, l)

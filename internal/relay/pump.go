@@ -252,6 +252,13 @@ func (p *pump) unreserve(rows int) {
 	}
 }
 
+// unused gives the one row back that half-open breakers allowed, if the claim found none to send.
+func (p *pump) unused(rows int) {
+	if len(p.ready) == 0 {
+		p.unreserve(rows)
+	}
+}
+
 // probe asks the broker something harmless before a row finds out the rest.
 func (p *pump) probe(ctx context.Context, forBroker, forDestination bool) {
 	if p.probing || (forBroker && !p.broker.breaker.reserve()) {

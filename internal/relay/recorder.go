@@ -154,7 +154,7 @@ func (r *recorder) write(hard context.Context, entries []entry) bool {
 		var done []entry
 		for _, e := range entries {
 			if e.late {
-				r.p.lookSoon(e.f)
+				r.p.recordedLate(e.f)
 			} else {
 				done = append(done, e)
 			}

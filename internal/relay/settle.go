@@ -200,15 +200,16 @@ func (p *pump) recorded(entries []entry) {
 // onResolved is told when an adapter is done with a row. It gives the places that come free.
 func (p *pump) onResolved(f *flight, r messaging.PublishResult, after bool) (free int) {
 	f.resolved = true
-	delete(p.unresolved, f.row.MessageID)
 	if f.place {
 		f.place, free = false, 1
 	}
 	if !after {
+		delete(p.unresolved, f.row.MessageID)
 		return free
 	}
 	p.r.c.Hooks.LateAnswer(p.broker.name, r.Completion)
 	if r.Completion == messaging.Confirmed {
+		f.resolved = false // until that is in the table
 		p.rec.put(entry{f: f, late: true, o: outbox.Outcome{ID: f.row.MessageID, Result: r}})
 		return free
 	}
@@ -216,8 +217,15 @@ func (p *pump) onResolved(f *flight, r messaging.PublishResult, after bool) (fre
 	return free
 }
 
+// recordedLate is told when a late confirmation was committed.
+func (p *pump) recordedLate(f *flight) {
+	f.resolved = true
+	p.lookSoon(f)
+}
+
 // lookSoon looks at the key of a row whose fate has become clear.
 func (p *pump) lookSoon(f *flight) {
+	delete(p.unresolved, f.row.MessageID)
 	if f.lane.gone {
 		return
 	}
