@@ -104,6 +104,9 @@ func (c *channel) publish(e *entry) obstacle {
 	if c.session.blocked.Load() {
 		return blocked
 	}
+	if c.session.conn.IsClosed() {
+		return gone // serve is about to learn it
+	}
 	if c.session.wire.full() {
 		return bufferFull
 	}
@@ -304,35 +307,44 @@ func (c *channel) seal() {
 	case said = <-c.closes:
 	default:
 	}
+	// What publish may still be writing to an entry is copied under the lock.
+	type last struct {
+		e                         *entry
+		returned, acked, unwanted bool
+	}
 	c.mu.Lock()
 	c.sealed = true
-	rest := c.ledger.rest()
-	var left []*entry
-	for _, e := range rest {
-		c.ledger.settle(e)
-		if !e.returned && (e.deferred == nil || !e.deferred.Acked()) {
-			left = append(left, e)
+	var rest []last
+	left := 0
+	for _, e := range c.ledger.rest() {
+		l := last{e: e, returned: e.returned, acked: e.deferred != nil && e.deferred.Acked(), unwanted: e.refused}
+		if !l.returned && !l.acked {
+			left++
 		}
+		rest = append(rest, l)
+		c.ledger.settle(e)
 	}
 	c.mu.Unlock()
-	end := ending{said: said, connection: c.session.conn.IsClosed(), alone: len(left) == 1, stopped: c.pipe.publisher.stopped()}
+	end := ending{said: said, connection: c.session.conn.IsClosed(), alone: left == 1, stopped: c.pipe.publisher.stopped()}
 	if end.connection {
 		c.session.drop() // from here on nothing more is offered to the socket
 	}
 
 	now := time.Now()
-	for _, e := range rest {
+	for _, l := range rest {
 		switch {
-		case e.returned: // the broker said that no queue took it
-			e.resolve(refused(failUnroutable))
-		case e.deferred != nil && e.deferred.Acked():
-			c.conclude(e, true)
+		case l.returned: // the broker said that no queue took it
+			l.e.resolve(refused(failUnroutable))
+		case l.acked:
+			c.conclude(l.e, true)
+		case l.unwanted: // nothing of it was written
+			l.e.resolve(notSent(failGone))
 		default:
-			r := end.verdict(e, c.session.wire, now)
+			r := end.verdict(l.e, c.session.wire, now)
 			if r.Failure == failChannelClosed && channelException(said) {
-				c.pipe.publisher.suspects.add(e.id)
+				c.pipe.publisher.suspects.add(l.e.id)
 			}
-			e.resolve(r)
+			l.e.resolve(r)
 		}
 	}
 	if end.alone && channelException(said) {
@@ -354,8 +366,6 @@ type ending struct {
 // verdict judges a message that was open to the end and never answered.
 func (end ending) verdict(e *entry, w *wire, now time.Time) messaging.PublishResult {
 	switch {
-	case e.refused:
-		return notSent(failGone)
 	case end.connection && w.unsent(e.start):
 		return notSent(failUnreachable)
 	case now.Sub(e.published) >= e.giveUp, end.stopped && !channelException(end.said):

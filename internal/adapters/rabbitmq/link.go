@@ -22,7 +22,7 @@ type link struct {
 
 	mu       sync.Mutex
 	session  *session           // nil while there is none
-	failure  *messaging.Failure // of the last attempt; nil while one runs or none was needed
+	failure  *messaging.Failure // of the last attempt; nil while one runs, and before the first after a loss
 	attempts uint64             // begun
 	failed   uint64             // the last attempt that failed
 	grace    time.Duration      // for the farewell
@@ -52,7 +52,7 @@ func (l *link) run(ctx context.Context) {
 				pause.reset()
 				continue
 			}
-			l.fail(failUnreachable)
+			// Whoever publishes waits for the next attempt: the broker was there just now.
 		}
 		select {
 		case <-ctx.Done():
@@ -146,7 +146,7 @@ func (l *link) await(ctx context.Context, since uint64) (*session, *messaging.Fa
 		s, failure, failed := l.session, l.failure, l.failed
 		l.mu.Unlock()
 		switch {
-		case s != nil:
+		case s != nil && !s.gone():
 			return s, nil
 		case failure != nil && failed >= since:
 			return nil, failure

@@ -63,13 +63,20 @@ func (p *pipe) run(ctx context.Context) {
 	}
 }
 
-// open gets a channel on the connection as it is now.
+// open gets a channel on the connection, or on the next one if this one ends
+// meanwhile.
 func (p *pipe) open(ctx context.Context) (*channel, *messaging.Failure) {
-	s, failure := p.publisher.adapter.link.next(ctx)
-	if failure != nil {
-		return nil, failure
+	for {
+		s, failure := p.publisher.adapter.link.next(ctx)
+		if failure != nil {
+			return nil, failure
+		}
+		c, failure := openChannel(ctx, s, p, p.publisher.adapter.cfg.window())
+		if failure == failUnreachable && s.gone() && ctx.Err() == nil {
+			continue
+		}
+		return c, failure
 	}
-	return openChannel(ctx, s, p, p.publisher.adapter.cfg.window())
 }
 
 // settle makes c the channel, or f the reason why there is none.

@@ -50,6 +50,16 @@ func (s *session) watch(blocks chan amqp.Blocking, closes chan *amqp.Error) {
 	}
 }
 
+// gone tells whether the connection is over.
+func (s *session) gone() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return s.conn.IsClosed()
+	}
+}
+
 // frameSize is the size agreed with the broker, zero for no limit.
 func (s *session) frameSize() int { return s.conn.Config.FrameSize }
 

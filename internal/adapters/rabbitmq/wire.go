@@ -9,6 +9,10 @@ import (
 // admitted.
 const wireMark = 1 << 20
 
+// wirePiece is the most bytes of one system call: of what a connection took with
+// it, only the last piece is in doubt.
+const wirePiece = 64 << 10
+
 // wire stands between the client library and the socket, for three reasons. The
 // library flushes after every message: the wire gathers what all channels write
 // and hands it over in few system calls. A socket that stands still would hold
@@ -55,40 +59,49 @@ func (w *wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// run hands the buffer to the socket until either is closed.
+// run hands the buffer to the socket, piece by piece, until either is closed.
 func (w *wire) run() {
 	defer close(w.done)
 	var spare []byte
 	for range w.kick {
-		for {
-			w.mu.Lock()
-			out := w.buffer
-			if len(out) == 0 || w.closed {
-				w.mu.Unlock()
-				break
-			}
-			w.buffer = spare[:0]
-			w.offered += uint64(len(out))
-			w.mu.Unlock()
-			if _, err := w.Conn.Write(out); err != nil {
-				w.shut()
+		w.mu.Lock()
+		out := w.buffer
+		w.buffer = spare[:0]
+		w.mu.Unlock()
+		for rest := out; len(rest) > 0; {
+			piece := rest[:min(len(rest), wirePiece)]
+			if !w.offer(len(piece)) {
 				return
 			}
-			if len(out) >= wireMark {
-				w.drained()
+			if _, err := w.Conn.Write(piece); err != nil {
+				_ = w.Close()
+				return
 			}
-			if cap(out) > 2*wireMark {
-				out = nil // one burst must not be kept for ever
-			}
-			spare = out
+			rest = rest[len(piece):]
 		}
-		w.mu.Lock()
-		closed := w.closed
-		w.mu.Unlock()
-		if closed {
+		if !w.offer(0) { // Close wakes the loop with nothing to write
 			return
 		}
+		if cap(out) > 2*wireMark {
+			out = nil // one burst must not be kept for ever
+		}
+		spare = out
 	}
+}
+
+// offer counts n bytes as handed to the socket, unless the wire is closed.
+func (w *wire) offer(n int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	before := w.taken - w.offered
+	w.offered += uint64(n)
+	if before >= wireMark && before-uint64(n) < wireMark {
+		w.drained()
+	}
+	return true
 }
 
 // Read remembers the error: the library keeps only its text.
@@ -106,9 +119,7 @@ func (w *wire) Read(b []byte) (int, error) {
 
 // Close drops the connection at once; what is still in the buffer is never
 // offered. It closes the socket itself, since TLS would first try to say goodbye.
-func (w *wire) Close() error { return w.shut() }
-
-func (w *wire) shut() error {
+func (w *wire) Close() error {
 	w.mu.Lock()
 	already := w.closed
 	w.closed = true
@@ -142,7 +153,7 @@ func (w *wire) unsent(position uint64) bool {
 func (w *wire) full() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.buffer) >= wireMark
+	return w.taken-w.offered >= wireMark
 }
 
 // readError is why reading ended, nil while it has not.

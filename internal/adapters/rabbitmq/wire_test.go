@@ -54,8 +54,8 @@ func TestWireNeverBlocksAndKnowsWhatWasNeverOffered(t *testing.T) {
 	if !w.unsent(second) {
 		t.Error("the second message was never offered, and that is not known")
 	}
-	if w.unsent(0) || w.unsent(second-1) {
-		t.Error("the first message was offered, and is called unsent")
+	if w.unsent(0) || w.unsent(wirePiece-1) {
+		t.Error("the first piece was offered, and is called unsent")
 	}
 	if _, err := w.Write(one); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("write after close: %v", err)
