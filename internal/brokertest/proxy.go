@@ -170,7 +170,7 @@ func (p *Proxy) front(target string) (string, error) {
 
 // listen is called with the lock held.
 func (p *Proxy) listen(f *front) error {
-	if f.listener != nil || p.ctx.Err() != nil {
+	if ended := p.ctx.Err() != nil; ended || f.listener != nil {
 		return nil
 	}
 	listener, err := net.Listen("tcp", f.addr)

@@ -58,8 +58,8 @@ func (c *kafkaCodec) request(frame []byte) unit {
 		return unit{bytes: frame}
 	}
 	request := kafkaRequest{
-		key:     int16(binary.BigEndian.Uint16(frame[4:])), //nolint:gosec // the field is an int16 on the wire
-		version: int16(binary.BigEndian.Uint16(frame[6:])), //nolint:gosec // the field is an int16 on the wire
+		key:     int16(binary.BigEndian.Uint16(frame[4:])),
+		version: int16(binary.BigEndian.Uint16(frame[6:])),
 	}
 	id := binary.BigEndian.Uint32(frame[8:])
 	c.mu.Lock()
@@ -76,8 +76,8 @@ func (c *kafkaCodec) request(frame []byte) unit {
 func (c *kafkaCodec) topics(version int16, frame []byte) []string {
 	produce := kmsg.NewPtrProduceRequest()
 	produce.SetVersion(version)
-	body := 14                                                        // behind length, key, version, correlation id and the length of the client's name
-	if name := int16(binary.BigEndian.Uint16(frame[12:])); name > 0 { //nolint:gosec // -1 is null
+	body := 14 // behind length, key, version, correlation id and the length of the client's name
+	if name := int16(binary.BigEndian.Uint16(frame[12:])); name > 0 {
 		body += int(name)
 	}
 	if produce.IsFlexible() {
@@ -134,7 +134,7 @@ func (c *kafkaCodec) lead(request kafkaRequest, frame []byte) []byte {
 		return frame
 	}
 	changed := response.AppendTo(frame[:body:body])
-	binary.BigEndian.PutUint32(changed, uint32(len(changed)-4)) //nolint:gosec // frames are far smaller
+	binary.BigEndian.PutUint32(changed, uint32(len(changed)-4))
 	return changed
 }
 
@@ -180,5 +180,5 @@ func (c *kafkaCodec) replace(host *string, port *int32) {
 	}
 	ownHost, ownPort, _ := net.SplitHostPort(addr)
 	number, _ := strconv.Atoi(ownPort)
-	*host, *port = ownHost, int32(number) //nolint:gosec // a port
+	*host, *port = ownHost, int32(number)
 }

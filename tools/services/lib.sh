@@ -5,15 +5,17 @@
 
 CACHE=${SERVICES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/relay-services}
 
-# need COMMAND PACKAGE: COMMAND exists, or root on Debian installs PACKAGE, or one line says what to run. Code 3 means: this
-# server cannot be had on this machine as it is.
+# need COMMAND PACKAGE...: COMMAND exists, or root on Debian installs the packages, or one line says what to run. Code 3
+# means: this cannot be had on this machine as it is.
 need() {
-  command -v "$1" >/dev/null && return 0
+  local command=$1
+  shift
+  command -v "$command" >/dev/null && return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "${0##*/}: installing $2 (for $1)" >&2
-    with_lock apt apt_install "$2" >&2 && return 0
+    echo "${0##*/}: installing $* (for $command)" >&2
+    with_lock apt apt_install "$@" >&2 && return 0
   fi
-  echo "${0##*/} needs $1; on Debian or Ubuntu: sudo apt-get install -y --no-install-recommends $2" >&2
+  echo "${0##*/} needs $command; on Debian or Ubuntu: sudo apt-get install -y --no-install-recommends $*" >&2
   exit 3
 }
 apt_install() {

@@ -10,7 +10,8 @@
 #   up.sh ctl NAME VERB...      one server's own script: kill N, pause N, resume N, start-node N, ctl ...
 #
 # TEST_SERVICES says where servers come from:
-#   auto    (default) a server whose address is already set is taken as it is; else docker, if it answers; else local
+#   auto    (default) a server whose address is already set is taken as it is; else docker, if it answers; else local.
+#           With REQUIRE_SERVICES=1 docker is left out: the containers offer neither TLS nor access rights
 #   env     only the addresses that are set; nothing is started
 #   docker  containers, by the command in tools/containers
 #   local   the scripts beside this one: no daemon, no image, loopback only
@@ -93,7 +94,7 @@ start() {
     fi
   done
   if [ ${#wanted[@]} -gt 0 ]; then
-    if [ "$MODE" = docker ] || { [ "$MODE" = auto ] && docker_answers; }; then
+    if [ "$MODE" = docker ] || { [ "$MODE" = auto ] && [ "${REQUIRE_SERVICES:-}" != 1 ] && docker_answers; }; then
       touch "$D/containers"
       containers start "${wanted[@]}" || failed=1
     else

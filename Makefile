@@ -1,0 +1,50 @@
+# make help tells what there is. The targets only name what the scripts and commands do.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+TOOL := go tool -modfile=tools/go.mod
+
+.PHONY: help build demo test test-full certify lint bench services generate format
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+build: ## bin/relay and bin/inboxctl
+	go build -trimpath -o bin/ ./cmd/...
+
+demo: ## the whole way with real servers, a killed relay and a lost answer; under 3 minutes after downloads
+	@if [ -x examples/orders/demo.sh ]; then exec examples/orders/demo.sh; \
+	elif [ -f examples/orders/demo/main.go ]; then exec go run ./examples/orders/demo; \
+	else echo "make demo: examples/orders has no demo yet" >&2; exit 1; fi
+
+test: ## what every change must pass: checks and tests with -race on real servers, up to 30 minutes
+	tools/test.sh short
+
+test-full: ## the nightly tier: all versions, clusters of three, crash matrix, long runs
+	tools/test.sh full
+
+certify: ## the release gate: everything, no skip for want of a server, and the support matrix
+	REQUIRE_SERVICES=1 tools/test.sh certify
+	@cat docs/support-matrix.md
+
+lint: ## golangci-lint in its pinned version, and shellcheck where there is one
+	$(TOOL) golangci-lint run ./...
+	@if command -v shellcheck >/dev/null; then shellcheck -x .ci/run $$(find tools examples -name '*.sh'); \
+	else echo "shellcheck is not installed: shell scripts were not checked (apt-get install shellcheck)"; fi
+
+bench: ## drain rate, latency, WAL and CPU per message beside the machine's own floor
+	@if [ -f cmd/relay/bench.go ]; then exec tools/services/with.sh pg17 kafka rabbitmq -- go run ./cmd/relay bench; \
+	else echo "make bench: cmd/relay has no bench command yet" >&2; exit 1; fi
+
+services: ## start the test servers and print how to use and to stop them
+	@mkdir -p .services && tools/services/up.sh >.services/env.new && mv .services/env.new .services/env
+	@cat .services/env
+	@echo
+	@echo "use them:   set -a; . .services/env; set +a"
+	@echo "stop them:  tools/services/down.sh      (tools/services/up.sh destroy forgets their data too)"
+
+generate: ## everything that is generated: queries, configuration reference and schema
+	tools/sqlc.sh generate
+	go generate ./...
+
+format: ## gofumpt and import order
+	$(TOOL) golangci-lint fmt
