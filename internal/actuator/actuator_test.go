@@ -160,6 +160,7 @@ func TestAFailingDatabaseIsNamedWithoutItsText(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	t.Parallel()
+	up := []actuator.DestinationHealth{{Name: "order-events", Ready: true, Since: since}}
 	down := []actuator.DestinationHealth{{Name: "order-events", Reason: messaging.CodeBrokerUnreachable, Since: since}}
 	for name, c := range map[string]struct {
 		health  actuator.Health
@@ -168,10 +169,11 @@ func TestReadiness(t *testing.T) {
 	}{
 		"one of two destinations is out": {healthy(), 200, nil},
 		"every destination is out":       {actuator.Health{LastCycle: time.Now(), Destinations: down}, 503, []string{"nothing can be published: every destination is out"}},
-		"draining":                       {actuator.Health{LastCycle: time.Now(), Draining: true}, 503, []string{"the relay is stopping"}},
-		"no cycle yet":                   {actuator.Health{}, 503, []string{"no poll cycle has finished yet"}},
-		"cycle 14 s ago":                 {actuator.Health{LastCycle: time.Now().Add(-14 * time.Second)}, 200, nil},
-		"cycle 16 s ago":                 {actuator.Health{LastCycle: time.Now().Add(-16 * time.Second)}, 503, []string{"no poll cycle finished within 15s"}},
+		"draining":                       {actuator.Health{LastCycle: time.Now(), Draining: true, Destinations: up}, 503, []string{"the relay is stopping"}},
+		"no cycle yet":                   {actuator.Health{Destinations: up}, 503, []string{"no poll cycle has finished yet"}},
+		"cycle 14 s ago":                 {actuator.Health{LastCycle: time.Now().Add(-14 * time.Second), Destinations: up}, 200, nil},
+		"cycle 16 s ago":                 {actuator.Health{LastCycle: time.Now().Add(-16 * time.Second), Destinations: up}, 503, []string{"no poll cycle finished within 15s"}},
+		"nothing served":                 {actuator.Health{LastCycle: time.Now()}, 503, []string{"nothing can be published: no destination is served"}},
 		"several": {actuator.Health{Draining: true, Destinations: down}, 503, []string{
 			"the relay is stopping", "no poll cycle has finished yet", "nothing can be published: every destination is out",
 		}},

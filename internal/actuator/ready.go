@@ -54,7 +54,10 @@ func readyOf(health Health, now time.Time) readyBody {
 	case now.Sub(health.LastCycle) > staleAfter:
 		body.Reasons = append(body.Reasons, "no poll cycle finished within "+staleAfter.String())
 	}
-	if publishable == 0 && len(health.Destinations) > 0 {
+	switch {
+	case len(health.Destinations) == 0:
+		body.Reasons = append(body.Reasons, "nothing can be published: no destination is served")
+	case publishable == 0:
 		body.Reasons = append(body.Reasons, "nothing can be published: every destination is out")
 	}
 	body.Ready = len(body.Reasons) == 0

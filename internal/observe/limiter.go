@@ -13,7 +13,7 @@ type line struct {
 	level                                        slog.Level
 	message                                      string
 	broker, destination, outcome, category, code string
-	err                                          string
+	operation, err                               string
 }
 
 // limiter writes the first event of a kind at once and further ones, summed up,
@@ -101,7 +101,7 @@ func (l *limiter) write(kind line, count int) {
 	attrs := make([]slog.Attr, 0, 7)
 	for _, a := range []struct{ key, value string }{
 		{"broker", kind.broker}, {"destination", kind.destination}, {"outcome", kind.outcome}, {"category", kind.category},
-		{"code", kind.code}, {"error", kind.err},
+		{"code", kind.code}, {"operation", kind.operation}, {"error", kind.err},
 	} {
 		if a.value != "" && a.value != noCategory {
 			attrs = append(attrs, slog.String(a.key, a.value))

@@ -213,6 +213,7 @@ func TestCounts(t *testing.T) {
 		{1, "relay_breaker_state", []string{"kafka-primary", "order-events", "OPEN"}},
 		{0, "relay_breaker_state", []string{"kafka-primary", "order-events", "CLOSED"}},
 		{1, "relay_breaker_state", []string{"kafka-primary", "", "HALF_OPEN"}},
+		{1, "relay_breaker_state", []string{"rabbit-primary", "email-work", "CLOSED"}}, // from the start
 		{1, "relay_build_info", []string{"1.2.3"}},
 		{0, "relay_late_commit_total", []string{"email-work"}}, // there before the first event
 	} {
@@ -300,7 +301,7 @@ func TestLogLines(t *testing.T) {
 	for _, l := range logs.lines(t) {
 		for key, v := range l {
 			switch key {
-			case "time", "level", "msg", "broker", "destination", "outcome", "category", "code", "count", "error":
+			case "time", "level", "msg", "broker", "destination", "outcome", "category", "code", "count", "operation", "error":
 			default:
 				t.Errorf("the log has a field %s", key)
 			}

@@ -72,8 +72,10 @@ func New(c Config) (*Observer, error) {
 	for name, brokerName := range c.Destinations {
 		if o.brokers[brokerName] == nil {
 			o.brokers[brokerName] = m.broker(brokerName)
+			m.setBreaker(brokerName, "", BreakerClosed)
 		}
 		o.destinations[name] = m.destination(string(name), brokerName)
+		m.setBreaker(brokerName, string(name), BreakerClosed)
 	}
 	return o, nil
 }

@@ -77,7 +77,7 @@ func (o *Observer) Pruned(rows int64) {
 }
 
 // Trouble logs an error of the program's own work, such as a database that does
-// not answer. operation says what was tried.
+// not answer. operation says what was tried, and is tried again.
 func (o *Observer) Trouble(operation string, err error) {
-	o.log.add(line{level: slog.LevelError, message: operation, err: err.Error()}, 1)
+	o.log.add(line{level: slog.LevelError, message: "an operation failed and is tried again", operation: operation, err: err.Error()}, 1)
 }

@@ -52,13 +52,7 @@ func (o *Observer) Breaker(brokerName string, to messaging.DestinationName, stat
 	if to != "" {
 		label = o.destination(to).name
 	}
-	for _, s := range []string{BreakerClosed, BreakerOpen, BreakerHalfOpen} {
-		value := 0.0
-		if s == state {
-			value = 1
-		}
-		o.metrics.breaker.WithLabelValues(name, label, s).Set(value)
-	}
+	o.metrics.setBreaker(name, label, state)
 	l := line{broker: name, destination: label, code: reason}
 	switch state {
 	case BreakerOpen:
@@ -69,4 +63,15 @@ func (o *Observer) Breaker(brokerName string, to messaging.DestinationName, stat
 		l.level, l.message = slog.LevelDebug, "breaker is half open"
 	}
 	o.log.add(l, 1)
+}
+
+// setBreaker makes the given state 1 and the others 0.
+func (m *metrics) setBreaker(broker, destination, state string) {
+	for _, s := range []string{BreakerClosed, BreakerOpen, BreakerHalfOpen} {
+		value := 0.0
+		if s == state {
+			value = 1
+		}
+		m.breaker.WithLabelValues(broker, destination, s).Set(value)
+	}
 }
