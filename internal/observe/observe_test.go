@@ -71,7 +71,9 @@ func gather(t *testing.T, o *observe.Observer) map[string]*dto.MetricFamily {
 	}
 	out := make(map[string]*dto.MetricFamily, len(families))
 	for _, f := range families {
-		out[f.GetName()] = f
+		if !strings.HasPrefix(f.GetName(), "go_") && !strings.HasPrefix(f.GetName(), "process_") {
+			out[f.GetName()] = f
+		}
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/backend-skeleton/relay/messaging"
 )
@@ -18,7 +19,8 @@ const unknown = "unknown"
 
 // Config of an [Observer].
 type Config struct {
-	// Registry takes the metrics. Nil means a registry of its own.
+	// Registry takes the metrics. Nil means a registry of its own, which also shows
+	// the Go runtime and the process.
 	Registry *prometheus.Registry
 	// Logger is nil for no log.
 	Logger *slog.Logger
@@ -48,6 +50,7 @@ type Observer struct {
 func New(c Config) (*Observer, error) {
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
+		c.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	if c.LogInterval == 0 {
 		c.LogInterval = DefaultLogInterval
