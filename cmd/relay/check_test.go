@@ -130,7 +130,7 @@ func TestB76_NoBrokerErrorShowsThePassword(t *testing.T) {
 	}
 	secret()
 	for _, seed := range []string{"amqp://relay:S3cr3t@h:5672", "relay:S3cr3t@h:5672", "h:S3cr3t"} {
-		secret("RABBIT="+seed)
+		secret("RABBIT=" + seed)
 	}
 	secret("MANAGEMENT=http://relay:S3cr3t@h:15672")
 	secret("PASSWORD=S3cr3t")
