@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/backend-skeleton/relay/internal/cli"
@@ -75,13 +74,9 @@ func run(ctx context.Context, c *config.Config, o runOptions, log *slog.Logger) 
 		return err
 	}
 	defer func() { err = errors.Join(err, bs.close()) }()
-	return publish(ctx, c, o, log, pool, bs)
-}
-
-func publish(ctx context.Context, c *config.Config, _ runOptions, log *slog.Logger, pool *pgxpool.Pool, bs brokers) error {
-	if err := (proof{c: c, bs: bs, log: log}).run(ctx); err != nil {
+	p, err := assemble(c, pool, bs, log)
+	if err != nil {
 		return err
 	}
-	_ = wakeUps(c, pool)
-	return errors.New("publishing is not part of this build yet")
+	return p.run(ctx, o)
 }
