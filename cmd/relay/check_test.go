@@ -26,9 +26,9 @@ messaging:
     kafka: {kind: kafka, seeds: ["<KAFKA>"]}
     rabbit: {kind: rabbitmq, seeds: ["<RABBIT>"], vhost: <VHOST>, producer-identity: rabbit, management: {url: "<MANAGEMENT>", identity: rabbit}}
   destinations:
-    order-events: {broker: kafka, kind: EVENT_STREAM, physical: {topic: <TOPIC>}, guarantees: {ordering: KEY}, producer: {confirmation: <CONFIRMATION>, timeout: 2s}}
+    order-events: {broker: kafka, kind: EVENT_STREAM, physical: {topic: <TOPIC>}, guarantees: {ordering: KEY}, producer: {confirmation: <CONFIRMATION>, timeout: <TIMEOUT>}}
     email-work: {broker: rabbit, kind: WORK_QUEUE, physical: {exchange: <EXCHANGE>, routing-key: email, queue: mail}, producer: {timeout: 2s}}
-relay: {lease: 3s, poll: 100ms, drain: 5s}
+relay: {lease: <LEASE>, poll: <POLL>, drain: <DRAIN>}
 http: {listen: "127.0.0.1:0"}
 security: {credentials: {rabbit: {mechanism: PLAIN, username: <USER>, password: "<PASSWORD>"}}}
 `
@@ -52,7 +52,8 @@ func newPlant(t *testing.T, opts ...dbtest.Option) *plant {
 	p.env = []string{"RELAY_DATABASE_URL=" + p.db.URL(), "RABBIT_PASSWORD=" + password}
 	p.values = map[string]string{
 		"KAFKA": strings.Split(bootstrap, ",")[0], "TOPIC": p.topic, "RABBIT": p.vhost.Addr(), "VHOST": p.vhost.Name, "USER": u.User.Username(),
-		"MANAGEMENT": api.Scheme + "://" + api.Host, "EXCHANGE": "work", "PASSWORD": "env:RABBIT_PASSWORD", "CONFIRMATION": "BROKER_ACK",
+		"MANAGEMENT": api.Scheme + "://" + api.Host, "EXCHANGE": "work", "PASSWORD": "env:RABBIT_PASSWORD",
+		"TIMEOUT": "2s", "LEASE": "3s", "POLL": "100ms", "DRAIN": "5s", "CONFIRMATION": "BROKER_ACK",
 	}
 	return p
 }
@@ -134,4 +135,15 @@ func TestB76_NoBrokerErrorShowsThePassword(t *testing.T) {
 	}
 	secret("MANAGEMENT=http://relay:S3cr3t@h:15672")
 	secret("PASSWORD=S3cr3t")
+}
+
+// withUser is an address with another user and password.
+func withUser(t *testing.T, address, user, password string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal("the database's address is not a URL")
+	}
+	u.User = url.UserPassword(user, password)
+	return u.String()
 }

@@ -7,17 +7,27 @@ import (
 	"github.com/backend-skeleton/relay/internal/actuator"
 	"github.com/backend-skeleton/relay/internal/outbox"
 	relaying "github.com/backend-skeleton/relay/internal/relay"
+	"github.com/backend-skeleton/relay/messaging"
 )
 
 // health answers the actuator from the relay's own knowledge.
-type health struct{ relay *relaying.Relay }
+type health struct {
+	relay  *relaying.Relay
+	served []messaging.DestinationName
+	born   time.Time
+}
 
-// Health tells how the relay fares.
+// Health tells how the relay fares. Until it runs, while a broker's proof is waited for, every destination says so.
 func (h health) Health() actuator.Health {
 	now := h.relay.Health()
 	out := actuator.Health{Draining: now.Draining, LastCycle: time.Now().Add(-now.SincePoll)}
 	for _, d := range now.Destinations {
 		out.Destinations = append(out.Destinations, actuator.DestinationHealth{Name: d.Name, Ready: d.Ready, Reason: d.Reason, Since: d.Since})
+	}
+	if len(now.Destinations) == 0 && !now.Draining {
+		for _, name := range h.served {
+			out.Destinations = append(out.Destinations, actuator.DestinationHealth{Name: name, Reason: "STARTING", Since: h.born})
+		}
 	}
 	return out
 }
@@ -27,5 +37,17 @@ type stats struct{ store *outbox.Store }
 
 // OutboxStats counts the outbox.
 func (s stats) OutboxStats(ctx context.Context) (actuator.Stats, error) {
-	return actuator.Stats{}, ctx.Err()
+	now, err := s.store.Stats(ctx)
+	if err != nil {
+		return actuator.Stats{}, err
+	}
+	out := actuator.Stats{AsOf: now.AsOf}
+	for _, d := range now.Destinations {
+		out.Destinations = append(out.Destinations, actuator.DestinationStats{
+			Name: messaging.DestinationName(d.Destination), Leased: d.Leased, Oldest: d.Oldest, Served: d.Served, Lanes: d.Lanes,
+			Pending: d.Rows[outbox.Pending], Scheduled: d.Rows[outbox.Scheduled], RetryableFailure: d.Rows[outbox.RetryableFailure],
+			Ambiguous: d.Rows[outbox.Ambiguous], Held: d.Rows[outbox.Held], Published: d.Rows[outbox.Published], Parked: d.Rows[outbox.Parked],
+		})
+	}
+	return out, nil
 }

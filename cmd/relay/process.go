@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -55,8 +56,12 @@ func assemble(c *config.Config, pool *pgxpool.Pool, bs brokers, log *slog.Logger
 	if p.relay, err = relaying.New(rc); err != nil {
 		return nil, cli.Fail(cli.Refused, "%w", err)
 	}
+	known := health{relay: p.relay, born: time.Now()}
+	for _, d := range rc.Destinations {
+		known.served = append(known.served, d.Name)
+	}
 	p.handler, err = actuator.New(actuator.Config{
-		Stats: stats{store}, Health: health{p.relay}, Observer: p.observer, Version: build().Version,
+		Stats: stats{store}, Health: known, Observer: p.observer, Version: build().Version,
 	})
 	return p, err
 }
@@ -91,10 +96,11 @@ func (p *process) relayRows(ctx context.Context, o runOptions) error {
 		limited, cancel = context.WithTimeoutCause(ctx, o.timeout, relaying.ErrRowsLeft)
 		defer cancel()
 	}
+	begin := time.Now()
 	err := (proof{c: p.c, bs: p.bs, log: p.log}).run(limited)
 	if err == nil {
 		if o.untilEmpty {
-			err = p.relay.RunUntilEmpty(ctx, o.timeout)
+			err = p.relay.RunUntilEmpty(ctx, max(o.timeout-time.Since(begin), time.Millisecond))
 		} else {
 			err = p.relay.Run(ctx)
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/backend-skeleton/relay/internal/config"
 )
 
+// application names the relay's sessions to the database server, unless the URL does.
+const application = "relay"
+
 // runOptions are the flags of run.
 type runOptions struct {
 	untilEmpty bool
@@ -64,7 +67,7 @@ func run(ctx context.Context, c *config.Config, o runOptions, log *slog.Logger) 
 	for _, raised := range c.Overrides() {
 		log.Warn("limit raised by the configuration", "path", raised.Path, "value", raised.Value, "default", raised.Default, "reason", raised.Reason)
 	}
-	pool, err := cli.Open(ctx, c.Database.URL, cli.Options{PoolMax: c.Database.PoolMax, Pooler: c.Database.Pooler, Application: "relay"})
+	pool, err := cli.Open(ctx, c.Database.URL, cli.Options{PoolMax: c.Database.PoolMax, Pooler: c.Database.Pooler, Application: application})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ func wakeUps(c *config.Config, pool *pgxpool.Pool) func(ctx context.Context, wok
 		return nil
 	}
 	session := pool.Config().ConnConfig
+	if session.RuntimeParams["application_name"] == application {
+		session.RuntimeParams["application_name"] = application + " listens"
+	}
 	return func(ctx context.Context, woken func()) error { return listen(ctx, session, woken) }
 }
 

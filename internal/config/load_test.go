@@ -61,7 +61,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 func TestServedInheritsFromRelayWhatItDoesNotSet(t *testing.T) {
 	t.Parallel()
 	text := edited(t, local,
-		"relay/attempts = 7", "relay/backoff = {initial: 2s, max: 1m, jitter: none}", "relay/blocked-for = 2d",
+		"relay/attempts = 7", "relay/backoff = {initial: 2s, max: 1m, jitter: none}",
 		"relay/head-policy = SKIP", "relay/keyless = allow", "relay/serve = [order-*]",
 		"messaging/destinations/order-events/outbox = {backoff: {max: 10s}}",
 		"messaging/destinations/order-events/guarantees = {ordering: KEY}")
@@ -75,7 +75,7 @@ func TestServedInheritsFromRelayWhatItDoesNotSet(t *testing.T) {
 	}
 	s := served[0]
 	want := Backoff{Initial: Duration(2 * time.Second), Max: Duration(10 * time.Second), Multiplier: 2, Jitter: JitterNone}
-	if s.Backoff != want || s.Attempts != 7 || s.BlockedFor != 2*day || s.HeadPolicy != Skip || s.Keyless != AllowKeyless {
+	if s.Backoff != want || s.Attempts != 7 || s.HeadPolicy != Skip || s.Keyless != AllowKeyless {
 		t.Errorf("served: %+v", s)
 	}
 	if got := c.Registered(); strings.Join(got, " ") != "email-work order-events" {
@@ -88,14 +88,14 @@ func TestEnvironmentWinsOverTheFile(t *testing.T) {
 	text := edited(t, local, "relay/lease = soon", "relay/wake-up = off")
 	c, warnings, findings := load(t, text,
 		"RELAY_RELAY_LEASE=45s", "RELAY_RELAY_BREAKER_OPEN_FOR=2s", "RELAY_RELAY_SERVE=order-events, email-work",
-		"RELAY_RELAY_BLOCKED_FOR=1d", "RELAY_DATABASE_URL=postgres://relay:S3cr3t@db/orders", "RELAY_HTTP_LISTEN=",
+		"RELAY_RELAY_DRAIN=1h", "RELAY_DATABASE_URL=postgres://relay:S3cr3t@db/orders", "RELAY_HTTP_LISTEN=",
 		"RELAY_MESSAGING_ENVIRONMENT=test", "RELAY_PORT=tcp://10.0.0.1:80", "RELAY_SERVICE_HOST=10.0.0.1",
 		"RELAY_MESSAGING_LIMITS_HANDLERS_VALUE=8", "RELAY_RELAY_RETENTION_ARCHIVE=false")
 	if findings != nil {
 		t.Fatal(findings)
 	}
 	if c.Relay.Lease.Std() != 45*time.Second || c.Relay.Breaker.OpenFor.Std() != 2*time.Second ||
-		len(c.Relay.Serve) != 2 || c.Relay.Serve[1] != "email-work" || c.Relay.BlockedFor.Std() != day ||
+		len(c.Relay.Serve) != 2 || c.Relay.Serve[1] != "email-work" || c.Relay.Drain.Std() != time.Hour ||
 		c.HTTP.Listen != "127.0.0.1:8080" || c.Messaging.Environment != Test || c.Relay.WakeUp != WakeUpOff || c.Handlers() != 8 {
 		t.Errorf("%+v", c.Relay)
 	}

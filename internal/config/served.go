@@ -36,8 +36,6 @@ type Served struct {
 	HeadPolicy HeadPolicy
 	// Keyless says what becomes of a row without key under KEY.
 	Keyless Keyless
-	// BlockedFor parks a row that waits this long for a refused destination; 0: never.
-	BlockedFor time.Duration
 	// Types are the message types and versions that may be sent; nil: the file has no catalogue and every type may.
 	Types map[string]CatalogueType
 }
@@ -73,7 +71,7 @@ func (c *Config) serves(name string) bool {
 
 func (c *Config) resolve(name string, dest Destination) Served {
 	p, r, o := dest.Producer, c.Relay, dest.Outbox
-	s := Served{
+	return Served{
 		Name: name, Broker: dest.Broker, BrokerKind: c.Messaging.Brokers[dest.Broker].Kind, Kind: dest.Kind,
 		Physical: dest.Physical.keys(), Ordering: dest.Guarantees.Ordering, Confirmation: p.Confirmation,
 		Timeout:         p.Timeout.Std(),
@@ -87,13 +85,6 @@ func (c *Config) resolve(name string, dest Destination) Served {
 		Keyless:         orWord(o.Keyless, r.Keyless),
 		Types:           c.Messaging.Catalogue,
 	}
-	switch {
-	case o.BlockedFor != nil:
-		s.BlockedFor = o.BlockedFor.Std()
-	case r.BlockedFor != nil:
-		s.BlockedFor = r.BlockedFor.Std()
-	}
-	return s
 }
 
 // The defaults that depend on other settings.
