@@ -14,8 +14,8 @@ func ExampleDestination_New() {
 	e := created.New(OrderCreated{OrderID: "o-1"})
 	e.OrderingKey = "o-1"
 
-	fmt.Println(e.Type, e.Version, e.ID.IsZero())
-	// Output: order.created 1 false
+	fmt.Println(e.Type, e.Version, e.OrderingKey, e.ID.IsZero())
+	// Output: order.created 1 o-1 false
 }
 
 func ExampleNewHeaders() {

@@ -100,8 +100,13 @@ func (l *limiter) flush(all bool) {
 func (l *limiter) write(kind line, count int) {
 	attrs := make([]slog.Attr, 0, 7)
 	for _, a := range []struct{ key, value string }{
-		{"broker", kind.broker}, {"destination", kind.destination}, {"outcome", kind.outcome}, {"category", kind.category},
-		{"code", kind.code}, {"operation", kind.operation}, {"error", kind.err},
+		{"broker", kind.broker},
+		{"destination", kind.destination},
+		{"outcome", kind.outcome},
+		{"category", kind.category},
+		{"code", kind.code},
+		{"operation", kind.operation},
+		{"error", kind.err},
 	} {
 		if a.value != "" && a.value != noCategory {
 			attrs = append(attrs, slog.String(a.key, a.value))

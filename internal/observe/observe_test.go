@@ -335,7 +335,7 @@ func TestLogIsRateLimitedAndLosesNoCount(t *testing.T) {
 		running.Go(func() { o.Run(ctx) })
 		for range 1000 { // 10 s
 			o.Recorded("order-events", messaging.Ambiguous, timeout.Failure, "AMBIGUOUS", 2)
-			time.Sleep(10 * time.Millisecond)
+			<-time.After(10 * time.Millisecond) // of the bubble's clock
 		}
 		cancel()
 		running.Wait()
