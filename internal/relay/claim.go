@@ -84,7 +84,7 @@ func (p *pump) readable(now time.Time) []*lane {
 // laneClaim says where to read a lane. A lane with nothing open is read from its low mark, and from 0 now and then:
 // the partial index holds unpublished rows only, so that this is exact.
 func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
-	c := outbox.LaneClaim{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Limit: int32(limit), Open: l.openWindow(), Rewrite: l.window}
+	c := outbox.LaneClaim{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Limit: int32(limit), Open: l.openWindow(), Rewrite: l.window && l.open == 0}
 	switch {
 	case l.open > 0:
 		c.Cursor = l.cursor

@@ -37,6 +37,7 @@ type lane struct {
 	dryAt    time.Time // of the last dry read
 	zeroAt   time.Time // of the last read from 0
 	workAt   time.Time // when there was work last
+	dueAt    time.Time // when the scout's word on due rows was last heeded
 
 	open    int // rows in this process's hands
 	batches []*batch

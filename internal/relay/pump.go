@@ -61,9 +61,6 @@ func newPump(r *Relay, d *Destination, b *broker) *pump {
 		r: r, d: d, broker: b, box: newMailbox(), due: map[*lane]bool{}, flights: map[uuid.UUID]*flight{},
 		unresolved: map[uuid.UUID]*flight{}, drainedNow: make(chan struct{}), log: r.c.Logger.With("destination", string(d.Name)),
 	}
-	if k, ok := b.publisher.(transport.KeyPrefixer); ok {
-		p.prefix = k.KeyPrefix(d.Endpoint)
-	}
 	p.breaker = &breaker{c: r.c.Breaker, change: func(s BreakerState, reason string) {
 		r.c.Hooks.Breaker(b.name, d.Name, s, reason)
 		p.box.wake()
@@ -83,7 +80,9 @@ func (p *pump) run(ctx, hard context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	stop := ctx.Done()
+	prefixer, _ := p.broker.publisher.(transport.KeyPrefixer)
 	for hard.Err() == nil {
+		p.prefix = prefixer != nil && prefixer.KeyPrefix(p.d.Endpoint) // it may have to ask the broker first
 		p.receive()
 		if !p.draining && ctx.Err() != nil {
 			stop = nil
@@ -527,9 +526,11 @@ func (p *pump) hint(ctx context.Context, l *lane, w outbox.Work) {
 	}
 	l.workAt = time.Now()
 	if w.Pending {
-		l.check, l.fromZero = true, true
+		l.fromZero = l.fromZero || (l.open == 0 && !l.check) // it holds a row that was not seen from the low mark
+		l.check = true
 	}
-	if w.Due <= 0 || (w.Waiting && !p.d.Ordered) {
+	if (w.Due <= 0 || (w.Waiting && !p.d.Ordered)) && l.workAt.Sub(l.dueAt) > lookPause {
+		l.dueAt = l.workAt
 		p.due[l] = true
 	}
 	if w.Waiting && p.d.Ordered && !l.knowsBlocked() && l.open == 0 {

@@ -85,7 +85,7 @@ func (r *Relay) sawChanges(ctx context.Context, l *lane, changes int64) {
 func (r *Relay) alive() {
 	now := r.since()
 	last := r.lastGood.Swap(int64(now))
-	if now-time.Duration(last) > r.c.Lease/2 {
+	if now-time.Duration(last) > r.c.Lease/3 {
 		r.robAfter.Store(int64(now + r.c.Lease))
 	}
 }

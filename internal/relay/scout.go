@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// busyPoll is the pause between looks while there is work.
-	busyPoll = 25 * time.Millisecond
+	// busyPoll is the pause between looks while there is work; wokenPoll is the least pause after a wake-up, which goes to
+	// the pumps directly where they are few.
+	busyPoll  = 25 * time.Millisecond
+	wokenPoll = 10 * time.Millisecond
 	// costFactor keeps looking for work a small part of the time, whatever it costs.
 	costFactor = 20
 )
@@ -25,6 +27,8 @@ type scout struct {
 	// empty looks in a row, for a run until empty.
 	empty   int
 	unknown time.Time // when rows of unknown destinations were parked last
+	peers   []outbox.Peer
+	peersAt time.Time
 }
 
 // run until ctx ends. Where untilEmpty is set it returns when two looks in a row found nothing to send.
@@ -32,15 +36,19 @@ func (s *scout) run(ctx context.Context, untilEmpty bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	pause := busyPoll
+	var start time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-s.r.woken:
-			pause = busyPoll
+			if pause = busyPoll; time.Since(start) < wokenPoll {
+				timer.Reset(wokenPoll)
+				continue
+			}
 		}
-		start := time.Now()
+		start = time.Now()
 		busy, err := s.look(ctx)
 		cost := time.Since(start)
 		switch {
@@ -68,9 +76,11 @@ func (s *scout) look(ctx context.Context) (busy bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	peers, err := s.r.c.Store.Peers(ctx)
-	if err != nil {
-		return false, err
+	if time.Since(s.peersAt) > min(s.r.c.Poll, s.r.c.Lease/8) {
+		if s.peers, err = s.r.c.Store.Peers(ctx); err != nil {
+			return false, err
+		}
+		s.peersAt = time.Now()
 	}
 	s.r.alive()
 	s.r.polled.Store(int64(s.r.since()))
@@ -87,16 +97,16 @@ func (s *scout) look(ctx context.Context) (busy bool, err error) {
 	}
 	open := false
 	for name, ws := range byDestination {
-		b, o, err := s.serve(ctx, s.pumps[name], ws, peers)
+		o, err := s.serve(ctx, s.pumps[name], ws)
 		if err != nil {
 			return false, err
 		}
-		busy, open = busy || b, open || o
+		open = open || o
 	}
 	for _, p := range s.pumps {
-		open = open || p.busy.Load()
+		busy = busy || p.busy.Load()
 	}
-	if open {
+	if open || busy {
 		s.empty = 0
 	} else {
 		s.empty++
@@ -104,8 +114,8 @@ func (s *scout) look(ctx context.Context) (busy bool, err error) {
 	return busy, s.parkUnknown(ctx, unknown)
 }
 
-// serve sees to one destination. busy tells that something moves; open that there is something to wait for.
-func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work, peers []outbox.Peer) (busy, open bool, err error) {
+// serve sees to one destination, and tells whether there is something to wait for.
+func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work) (open bool, err error) {
 	me := s.r.c.Store.Owner()
 	var mine, wanted []outbox.Work
 	held := map[uuid.UUID]int{}
@@ -117,7 +127,6 @@ func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work, peers []
 		switch {
 		case l != nil:
 			mine = append(mine, w)
-			busy = busy || due
 			s.r.sawChanges(ctx, l, w.Changes)
 			p.box.post(func() { p.hint(ctx, l, w) })
 			delete(s.free, w.Lane)
@@ -135,7 +144,7 @@ func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work, peers []
 	}
 	live := 0
 	others := []uuid.UUID{}
-	for _, peer := range peers {
+	for _, peer := range s.peers {
 		if slices.Contains(peer.Serves, string(p.d.Name)) {
 			live++
 			if peer.ID != me {
@@ -150,12 +159,12 @@ func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work, peers []
 	}
 	share := (total + live - 1) / live
 	if err := s.take(ctx, p, wanted, share-len(mine), now); err != nil {
-		return busy, open, err
+		return open, err
 	}
 	if surplus := len(mine) - share; surplus > 0 && len(others) > 0 {
 		s.release(mine, others, held, surplus, total/live)
 	}
-	return busy, open, nil
+	return open, nil
 }
 
 // take leases wanted lanes up to the fair share, and any that nobody took for the length of a lease.

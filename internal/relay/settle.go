@@ -149,7 +149,7 @@ func (p *pump) conclude(f *flight, delay time.Duration) {
 // asItWas lets go of a row that was not sent; it is read again later.
 func (p *pump) asItWas(f *flight) {
 	f.lane.mustDry, f.lane.check = true, true
-	if f.byID() && f.key == nil {
+	if f.byID() && f.key == nil && !f.lane.gone {
 		p.due[f.lane] = true
 	}
 	if k := f.key; k != nil && k.blocked && k.lookAt.IsZero() {
