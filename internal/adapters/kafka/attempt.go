@@ -31,6 +31,7 @@ type attempt struct {
 	answered bool   // some broker answered a write
 	why      *cause // the last thing that kept it from being stored
 	renewals int
+	apart    time.Time // when its leader could not be reached first
 	damaged  int
 	failures int
 	batch    []byte // nil: to be encoded
@@ -151,12 +152,17 @@ func (a *attempt) try() (ruling, kmsg.ProduceResponseTopicPartition) {
 	return a.trouble(judge(ans, a.unsure)), ans.part
 }
 
-// trouble shows an unreachable broker to what is queued behind this batch.
+// trouble shows what is queued behind this batch why the leader cannot be reached,
+// and tells a leader that is gone from a cluster that is.
 func (a *attempt) trouble(r ruling) ruling {
-	switch {
-	case r.cause == causeUnreachable:
+	if r.cause == causeUnreachable {
+		if a.apart.IsZero() {
+			a.apart = time.Now()
+		} else if a.p.topic.answeredSince(a.apart) {
+			r.cause = causeLeaderGone
+		}
 		a.p.trouble.Store(r.cause)
-	case r.cause != nil || r.step == stepStored:
+	} else if r.cause != nil || r.step == stepStored {
 		a.p.trouble.Store(nil)
 	}
 	return r

@@ -3,6 +3,7 @@ package kafka
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -96,6 +97,23 @@ func appendBatch(dst []byte, pos position, now time.Time, ms []*transport.Messag
 	be.PutUint32(b[57:], uint32(len(ms)))
 	be.PutUint32(b[17:], crc32.Checksum(b[21:], castagnoli))
 	return dst
+}
+
+// buffers lends the memory of batches, so that idle partitions hold none.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) get() []byte {
+	if v, ok := b.pool.Get().(*[]byte); ok {
+		return (*v)[:0]
+	}
+	return nil
+}
+
+// put takes a buffer back; one of a giant record is left to the collector.
+func (b *buffers) put(buf []byte) {
+	if cap(buf) > 0 && cap(buf) <= 2<<20 {
+		b.pool.Put(&buf)
+	}
 }
 
 func appendRecord(dst []byte, m *transport.Message, timeDelta int64, offsetDelta int) []byte {

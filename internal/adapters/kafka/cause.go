@@ -50,6 +50,7 @@ func refused(code, text string) *cause {
 var (
 	causeNotSent      = transient(messaging.CodeNotSent, "the time was over before anything was written")
 	causeNoLeader     = transient(messaging.CodeNotSent, "the partition has no leader")
+	causeLeaderGone   = transient(messaging.CodeNotSent, "the partition's leader cannot be reached, while other brokers answer")
 	causeUnreachable  = transient(messaging.CodeBrokerUnreachable, "the broker cannot be reached")
 	causePredecessor  = transient(messaging.CodePredecessorNotStored, "an earlier message of the key in the same call is not known to be stored")
 	causeReplicas     = transient(messaging.CodeNotEnoughReplicas, "the partition has fewer in-sync replicas than it demands")

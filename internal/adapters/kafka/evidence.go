@@ -62,7 +62,8 @@ func (t *topic) tooLarge(bytes int) {
 }
 
 // prove asks for the topic's settings and keeps the answer. Where they cannot be
-// asked the last answer stays; where they never could, nothing is claimed.
+// asked the last answer stays; without the right to ask, or after some tries for the
+// first one, nothing is claimed.
 func (t *topic) prove(ctx context.Context, seen layout) *cause {
 	ctx, cancel := context.WithTimeout(ctx, configWait)
 	defer cancel()
@@ -73,7 +74,7 @@ func (t *topic) prove(ctx context.Context, seen layout) *cause {
 			t.adapter.log.Warn("topic no longer replicated: confirmations prove less", "topic", t.name)
 		}
 		t.learned.Store(0)
-	case t.proof.Load() == nil:
+	case t.proof.Load() == nil && (c.lasting || t.unread.Load() >= maxUnread-1):
 		t.proof.Store(unproved)
 	}
 	return c

@@ -53,11 +53,11 @@ func TestEvidence_Answers(t *testing.T) {
 					want = confirmedVerdict
 				}
 				// Each under a key of its own: none stands behind another.
-				timeout := 500 * time.Millisecond
-				if c.code == kerr.CorruptMessage {
-					timeout = 10 * time.Second // three writes of each piece, until one record is alone
+				to, timeout := swift(topic), 300*time.Millisecond
+				if times == "once" || c.code == kerr.CorruptMessage { // damage: three writes of each piece, until one record is alone
+					to, timeout = settling(topic), 10*time.Second
 				}
-				rs := publish(t, p, swift(topic), timeout, message("a", "0"), message("b", "1"), message("c", "2"))
+				rs := publish(t, p, to, timeout, message("a", "0"), message("b", "1"), message("c", "2"))
 				expectAll(t, rs, want)
 				if h.Hits() == 0 {
 					t.Error("the fault did not take place")
@@ -87,7 +87,7 @@ func TestEvidence_RefusedAfterALostAnswer(t *testing.T) {
 	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.MessageTooLarge, Count: -1, When: func(kmsg.Request) bool {
 		return w.count() > 1
 	}})
-	rs := publish(t, p, swift(topic), 500*time.Millisecond, message("k", "0"), message("k", "1"))
+	rs := publish(t, p, settling(topic), 5*time.Second, message("k", "0"), message("k", "1"))
 	expectAll(t, rs, "AMBIGUOUS AMBIGUOUS UNKNOWN_OUTCOME TRANSMITTED UNKNOWN")
 	if n := len(c.stored(t, topic)); n != 2 {
 		t.Errorf("%d records stored, want the 2 of the first write", n)

@@ -9,13 +9,19 @@ import (
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
 
-// swift is an endpoint under which doubt ends within two seconds.
+// swift is an endpoint under which doubt ends within a second.
 func swift(topic string) transport.Endpoint {
-	return endpoint(topic, "timeout", 500*time.Millisecond, "request-timeout", 300*time.Millisecond,
-		"delivery-timeout", 1500*time.Millisecond, "abandon-after", 5*time.Second)
+	return endpoint(topic, "timeout", 300*time.Millisecond, "request-timeout", 150*time.Millisecond,
+		"delivery-timeout", 800*time.Millisecond, "abandon-after", 5*time.Second)
 }
 
-func quick(c *Config) { c.AnswerGrace = 200 * time.Millisecond }
+// settling is an endpoint under which an unanswered write is soon repeated and doubt
+// lasts long enough to be settled on a busy machine.
+func settling(topic string) transport.Endpoint {
+	return endpoint(topic, "request-timeout", 300*time.Millisecond, "delivery-timeout", 30*time.Second)
+}
+
+func quick(c *Config) { c.AnswerGrace = 150 * time.Millisecond }
 
 // TestEvidence_Wire holds each fault of the wire against what the adapter says and
 // against what the broker has: once, where the retry under the same sequence settles
@@ -23,7 +29,7 @@ func quick(c *Config) { c.AnswerGrace = 200 * time.Millisecond }
 func TestEvidence_Wire(t *testing.T) {
 	t.Parallel()
 	const (
-		neverLeft = "REJECTED TRANSIENT_INFRASTRUCTURE BROKER_UNREACHABLE NOT_TRANSMITTED NOT_APPLICABLE"
+		neverLeft = "REJECTED TRANSIENT_INFRASTRUCTURE NOT_SENT NOT_TRANSMITTED NOT_APPLICABLE"
 		lost      = "AMBIGUOUS AMBIGUOUS CONNECTION_LOST MAY_HAVE_BEEN_TRANSMITTED UNKNOWN"
 		silent    = "AMBIGUOUS AMBIGUOUS CONFIRM_TIMEOUT MAY_HAVE_BEEN_TRANSMITTED UNKNOWN"
 	)
@@ -45,14 +51,14 @@ func TestEvidence_Wire(t *testing.T) {
 					topic, w := cl.topic(t, 1), newWire()
 					_, p := cl.adapter(t, w.use, quick)
 					w.next(c.fault)
-					rs := publish(t, p, swift(topic), 5*time.Second, numbered("k", "m", 10, 0)...)
+					rs := publish(t, p, settling(topic), 5*time.Second, numbered("k", "m", 10, 0)...)
 					expectAll(t, rs, confirmedVerdict)
 					want := []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}
 					if got := values(cl.stored(t, topic)); !slices.Equal(got, want) {
 						t.Errorf("stored %v, want %v", got, want)
 					}
-					if c.fault != faultUnsent && rs[0].Attempts != 2 {
-						t.Errorf("%d attempts, want 2", rs[0].Attempts)
+					if c.fault != faultUnsent && rs[0].Attempts < 2 {
+						t.Errorf("%d attempts: the fault did not take place", rs[0].Attempts)
 					}
 				})
 			})
@@ -61,7 +67,7 @@ func TestEvidence_Wire(t *testing.T) {
 					topic, w := cl.topic(t, 1), newWire()
 					_, p := cl.adapter(t, w.use, quick)
 					w.set(c.fault)
-					rs := publish(t, p, swift(topic), 500*time.Millisecond, numbered("k", "m", 3, 0)...)
+					rs := publish(t, p, swift(topic), 300*time.Millisecond, numbered("k", "m", 3, 0)...)
 					expectAll(t, rs, c.always)
 					if got := len(cl.stored(t, topic)); got != 3*c.stored {
 						t.Errorf("%d records stored, want %d", got, 3*c.stored)
@@ -129,7 +135,7 @@ func TestEvidence_AbandonedBatchIsFenced(t *testing.T) {
 		_, p := c.adapter(t, w.use, quick)
 		expectAll(t, publish(t, p, endpoint(topic), 5*time.Second, message("k", "0")), confirmedVerdict)
 		w.set(faultHeld)
-		expectAll(t, publish(t, p, swift(topic), 500*time.Millisecond, message("k", "1")), "AMBIGUOUS AMBIGUOUS CONFIRM_TIMEOUT MAY_HAVE_BEEN_TRANSMITTED UNKNOWN")
+		expectAll(t, publish(t, p, swift(topic), 300*time.Millisecond, message("k", "1")), "AMBIGUOUS AMBIGUOUS CONFIRM_TIMEOUT MAY_HAVE_BEEN_TRANSMITTED UNKNOWN")
 		w.set(faultNone)
 		expectAll(t, publish(t, p, endpoint(topic), 5*time.Second, message("k", "1"), message("k", "2")), confirmedVerdict)
 		if err := w.release(); err != nil {
@@ -150,7 +156,7 @@ func TestEvidence_NotSentBehindAStuckBatch(t *testing.T) {
 		_, p := c.adapter(t, w.use, quick)
 		w.next(faultMute)
 		first := newResults(t, 1)
-		e := endpoint(topic, "delivery-timeout", 10*time.Second)
+		e := settling(topic)
 		p.Publish(t.Context(), e, numbered("a", "a", 1, 0), first.done)
 		<-w.hit
 		rs := publish(t, p, e, 300*time.Millisecond, message("b", "b0"), message("b", "b1"))
@@ -210,7 +216,7 @@ func TestEvidence_Backpressure(t *testing.T) {
 	topic, w := c.topic(t, 1), newWire()
 	_, p := c.adapter(t, w.use, quick, func(c *Config) { c.ProducerInFlight = 2 })
 	w.next(faultMute)
-	e := endpoint(topic, "delivery-timeout", 10*time.Second)
+	e := settling(topic)
 	first := newResults(t, 2)
 	p.Publish(t.Context(), e, numbered("a", "a", 2, 0), first.done)
 	<-w.hit

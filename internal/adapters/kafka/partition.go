@@ -66,7 +66,10 @@ func (p *partition) run() {
 		if items == nil {
 			return
 		}
+		p.buf = p.pub.buffers.get()
 		p.resolve(items)
+		p.pub.buffers.put(p.buf)
+		p.buf = nil
 	}
 }
 

@@ -17,6 +17,7 @@ type Publisher struct {
 	adapter *Adapter
 	session session
 	permits *semaphore.Weighted // one for each unresolved message
+	buffers buffers
 
 	ctx    context.Context // ends when what is unresolved is given up
 	cancel context.CancelFunc

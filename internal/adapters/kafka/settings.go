@@ -23,8 +23,6 @@ type settings struct {
 	// connection closed and its partition's session renewed. Default 60 s, at least
 	// delivery.
 	abandon time.Duration
-	// required is the confirmation that the profile asks for; zero if it does not.
-	required messaging.ConfirmationLevel
 }
 
 // timeoutMargin is how far the publish timeout may exceed the delivery timeout.
@@ -52,13 +50,6 @@ func settingsOf(e transport.Endpoint) (settings, error) {
 		default:
 			return fail("producer." + name + " is not a duration")
 		}
-	}
-	switch v := e.Producer["confirmation"].(type) {
-	case nil:
-	case messaging.ConfirmationLevel:
-		s.required = v
-	default:
-		return fail("producer.confirmation is not a confirmation level")
 	}
 	setDefault(&s.timeout, 5*time.Second)
 	setDefault(&s.request, min(2*time.Second, s.timeout))

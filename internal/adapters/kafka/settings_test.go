@@ -15,8 +15,8 @@ func TestSettings(t *testing.T) {
 	if err != nil || s.timeout != 5*time.Second || s.request != 2*time.Second || s.delivery != 10*time.Second || s.abandon != time.Minute {
 		t.Errorf("defaults: %+v, %v", s, err)
 	}
-	s, err = settingsOf(endpoint("t", "timeout", time.Second, "confirmation", messaging.LevelBrokerAck))
-	if err != nil || s.request != time.Second || s.required != messaging.LevelBrokerAck {
+	s, err = settingsOf(endpoint("t", "timeout", time.Second))
+	if err != nil || s.request != time.Second {
 		t.Errorf("a short timeout: %+v, %v", s, err)
 	}
 	for want, e := range map[string][]any{
@@ -26,7 +26,6 @@ func TestSettings(t *testing.T) {
 		"producer.abandon-after is shorter":                         {"abandon-after", 3 * time.Second},
 		"producer.timeout is not a duration":                        {"timeout", "5s"},
 		"producer.delivery-timeout is not above zero":               {"delivery-timeout", -time.Second},
-		"producer.confirmation is not":                              {"confirmation", "BROKER_ACK"},
 	} {
 		topic := "t"
 		if e == nil {

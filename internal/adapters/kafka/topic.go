@@ -19,6 +19,9 @@ const (
 	// metadataWait bounds one question: dead and mute brokers are passed over within
 	// it.
 	metadataWait = 5 * time.Second
+	// maxUnread is how often the first proof is asked for before publishing goes on
+	// without one.
+	maxUnread = 3
 	// unknownPatience is how long a topic may be reported missing before that is
 	// believed: a new topic is not known to every broker at once.
 	unknownPatience = time.Second
@@ -30,6 +33,7 @@ type topic struct {
 	adapter *Adapter
 	name    string
 	proof   atomic.Pointer[proof] // the last one that was given; nil before
+	unread  atomic.Int32          // how often the settings could not be asked for the first proof
 	learned atomic.Int64          // largest batch that may be tried, learned from refusals; 0: none
 
 	mu      sync.Mutex
@@ -37,6 +41,7 @@ type topic struct {
 	fault   *cause  // why the last answer or question was of no use
 	absent  time.Time
 	asked   time.Time     // end of the last question
+	good    time.Time     // end of the last question that was answered
 	running chan struct{} // closed when the question under way is answered
 }
 
@@ -110,6 +115,13 @@ func (t *topic) final() *cause {
 	return nil
 }
 
+// answeredSince tells whether some broker answered for the topic after a moment.
+func (t *topic) answeredSince(then time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.good.After(then)
+}
+
 func (t *topic) faultOr(c *cause) *cause {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +167,9 @@ func (t *topic) fetch() {
 	defer cancel()
 	seen, fault := t.adapter.describe(ctx, t.name)
 	if fault == nil && t.proof.Load() == nil {
-		t.prove(ctx, seen)
+		if c := t.prove(ctx, seen); c != nil && !c.lasting && t.unread.Add(1) < maxUnread {
+			fault = c // publishing waits for the first proof, within reason
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,6 +180,9 @@ func (t *topic) fetch() {
 		t.leaders = nil
 	} else if fault == nil {
 		t.absent, t.leaders = time.Time{}, seen.leaders
+	}
+	if fault == nil {
+		t.good = time.Now()
 	}
 	t.fault = fault // an outage keeps the leaders: they may still be right
 }
