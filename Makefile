@@ -42,9 +42,10 @@ services: ## start the test servers and print how to use and to stop them
 	@echo "use them:   set -a; . .services/env; set +a"
 	@echo "stop them:  tools/services/down.sh      (tools/services/up.sh destroy forgets their data too)"
 
-generate: ## everything that is generated: queries, configuration reference and schema
+generate: ## everything that is generated: queries, configuration reference and schema, names in docs/failure-cases.md
 	tools/sqlc.sh generate
 	go generate ./...
+	go test ./internal/archtest -run TestFailureCasesAreListed -update
 
 format: ## gofumpt and import order
 	$(TOOL) golangci-lint fmt

@@ -170,7 +170,12 @@ func (p *Proxy) front(target string) (string, error) {
 
 // listen is called with the lock held.
 func (p *Proxy) listen(f *front) error {
-	if ended := p.ctx.Err() != nil; ended || f.listener != nil {
+	select {
+	case <-p.ctx.Done():
+		return nil
+	default:
+	}
+	if f.listener != nil {
 		return nil
 	}
 	listener, err := net.Listen("tcp", f.addr)

@@ -179,6 +179,6 @@ func (c *kafkaCodec) replace(host *string, port *int32) {
 		return
 	}
 	ownHost, ownPort, _ := net.SplitHostPort(addr)
-	number, _ := strconv.Atoi(ownPort)
+	number, _ := strconv.ParseInt(ownPort, 10, 32)
 	*host, *port = ownHost, int32(number)
 }
