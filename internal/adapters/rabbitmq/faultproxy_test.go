@@ -136,18 +136,20 @@ func (p *faultProxy) accept() {
 		p.conns[client], p.conns[server] = struct{}{}, struct{}{}
 		p.mu.Unlock()
 		p.live.Add(1)
+		ended := make(chan struct{})
 		end := sync.OnceFunc(func() {
 			_ = client.Close()
 			_ = server.Close()
 			p.live.Add(-1)
+			close(ended)
 		})
-		p.running.Go(func() { defer end(); p.relay(client, server, true) })
-		p.running.Go(func() { defer end(); p.relay(server, client, false) })
+		p.running.Go(func() { defer end(); p.relay(client, server, true, ended) })
+		p.running.Go(func() { defer end(); p.relay(server, client, false, ended) })
 	}
 }
 
 // relay moves frames of one direction until a side ends or a frame's fate does.
-func (p *faultProxy) relay(from, to net.Conn, client bool) {
+func (p *faultProxy) relay(from, to net.Conn, client bool, ended <-chan struct{}) {
 	if client {
 		if _, err := io.CopyN(to, from, 8); err != nil { // protocol header
 			return
@@ -171,7 +173,7 @@ func (p *faultProxy) relay(from, to net.Conn, client bool) {
 			case cut:
 				return
 			case hold:
-				_, _ = to.Read(make([]byte, 1)) // the other direction has a reader of its own; this one ends with it
+				<-ended // by the other direction, or by cutAll
 				return
 			}
 		}
