@@ -67,7 +67,7 @@ func TestFailureCasesAreListed(t *testing.T) {
 		}
 	}
 	if changed := strings.Join(lines, ""); changed != string(text) {
-		if err := os.WriteFile(failureCases, []byte(changed), 0o644); err != nil { //nolint:gosec // a document for everybody
+		if err := os.WriteFile(failureCases, []byte(changed), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
