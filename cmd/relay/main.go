@@ -31,7 +31,7 @@ A first run:
 Environment: RELAY_CONFIG names the file where --config does not; RELAY_ and the path of a setting overrides it
 (RELAY_RELAY_LEASE=10s). docs/configuration.md lists them all.
 
-`+exitCodes, newRunCommand(), newMigrateCommand(), newCheckCommand(), newConfigCommand(), newVersionCommand())
+`+exitCodes, newRunCommand(), newMigrateCommand(), newCheckCommand(), newConfigCommand(), newBenchCommand(), newVersionCommand())
 }
 
 const exitCodes = `Exit codes:

@@ -91,6 +91,16 @@ var rooms = []room{
 		outside: []string{uuid, pgx, xsync},
 	},
 
+	// measuring joins what a relay is made of, with brokers of its own
+	{
+		dir: "internal/bench",
+		may: []string{
+			"messaging", "messaging/transport", "migrations", "internal/outbox", "internal/relay", "internal/adapters/kafka",
+			"internal/adapters/rabbitmq",
+		},
+		anyOutside: true,
+	},
+
 	// faces, and what the two commands share
 	{dir: "internal/cli", may: []string{"messaging", "migrations", "internal/config"}, anyOutside: true},
 	{dir: "internal/actuator", may: []string{"messaging", "internal/observe"}, outside: []string{chi, prometheus}},
@@ -102,7 +112,7 @@ var rooms = []room{
 			"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck", "migrations", "internal/outbox",
 			"internal/inbox", "internal/publish", "internal/adapters/kafka", "internal/adapters/rabbitmq", "internal/config",
 			"internal/observe", "internal/relay", "internal/actuator", "internal/topology", "internal/admin", "internal/console",
-			"internal/claimcheck", "internal/cli",
+			"internal/claimcheck", "internal/cli", "internal/bench",
 		},
 		anyOutside: true,
 	},

@@ -1,0 +1,224 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
+	"github.com/backend-skeleton/relay/internal/relay"
+	"github.com/backend-skeleton/relay/messaging"
+	"github.com/backend-skeleton/relay/messaging/transport"
+)
+
+// stuck is how long a drain may take before it is given up.
+const stuck = 2 * time.Minute
+
+// cell is one drain of a backlog.
+type cell struct {
+	setting      Setting
+	destinations []string
+	endpoint     transport.Endpoint
+	adapter      transport.Adapter
+	rows         int
+	key          keys
+}
+
+// drained is what one drain came to.
+type drained struct {
+	rate   float64       // messages a second, from the relay's start to the last recorded outcome
+	wal    float64       // bytes a message, of the whole server
+	server time.Duration // CPU a message
+	relay  time.Duration
+}
+
+// drainOnce loads a backlog and has a relay publish it.
+func (b *bench) drainOnce(ctx context.Context, c cell) (d drained, err error) {
+	if err := b.place.clear(ctx); err != nil {
+		return d, err
+	}
+	if err := b.place.checkpoint(ctx); err != nil {
+		return d, err
+	}
+	if err := b.place.load(ctx, c.rows, c.destinations, c.key); err != nil {
+		return d, err
+	}
+	pool, err := b.place.open(ctx, 8)
+	if err != nil {
+		return d, err
+	}
+	defer pool.Close()
+
+	limited, cancel := context.WithTimeout(ctx, stuck)
+	defer cancel()
+	var left atomic.Int64
+	left.Store(int64(c.rows))
+	finished := make(chan time.Time, 1)
+	r, err := relay.New(b.config(outbox.New(pool, outbox.Config{Name: "bench", LeaseTTL: lease}), c, relay.Hooks{
+		Recorded: func(_ messaging.DestinationName, o messaging.Completion, _ *messaging.Failure, _ string, rows int) {
+			if o == messaging.Confirmed && left.Add(-int64(rows)) == 0 {
+				finished <- time.Now()
+				cancel()
+			}
+		},
+	}))
+	if err != nil {
+		return d, err
+	}
+	before, err := wal(ctx, pool)
+	if err != nil {
+		return d, err
+	}
+	server, own, start := b.place.server.cpu(), ownCPU(), time.Now()
+	err = r.Run(limited)
+	usedServer, usedOwn := b.place.server.cpu()-server, ownCPU()-own
+	if err != nil {
+		return d, err
+	}
+	select {
+	case end := <-finished:
+		d.rate = float64(c.rows) / end.Sub(start).Seconds()
+	default:
+		if ctx.Err() != nil {
+			return d, ctx.Err()
+		}
+		return d, fmt.Errorf("%d of %d rows were left after %v", left.Load(), c.rows, stuck)
+	}
+	after, err := wal(ctx, pool)
+	d.wal = float64(after-before) / float64(c.rows)
+	d.server, d.relay = usedServer/time.Duration(c.rows), usedOwn/time.Duration(c.rows)
+	return d, err
+}
+
+// lease of the relays that are measured. The publish timeout fits into it.
+const lease = 10 * time.Second
+
+func (b *bench) config(store *outbox.Store, c cell, h relay.Hooks) relay.Config {
+	conf := relay.Config{
+		Store: store, Brokers: map[string]relay.Broker{"broker": {Adapter: c.adapter, InFlight: c.setting.InFlight}},
+		Lease: lease, Batch: c.setting.Batch, Drain: 20 * time.Second, Hooks: h,
+	}
+	for _, name := range c.destinations {
+		e := c.endpoint
+		e.Name = messaging.DestinationName(name)
+		conf.Destinations = append(conf.Destinations, relay.Destination{
+			Name: e.Name, Broker: "broker", Endpoint: e, Ordered: true, Keyless: true, Block: true,
+			Timeout: 5 * time.Second, Confirmation: messaging.LevelBrokerAck,
+		})
+	}
+	return conf
+}
+
+// drainMedian repeats a drain and takes the run with the median rate.
+func (b *bench) drainMedian(ctx context.Context, c cell) (drained, error) {
+	var runs []drained
+	for range b.o.Repeat {
+		d, err := b.drainOnce(ctx, c)
+		if err != nil {
+			return d, err
+		}
+		fmt.Fprintf(b.o.Progress, "  %s: %.0f msg/s, WAL %.0f B, CPU %v + %v a message\n", c.setting, d.rate, d.wal, d.server, d.relay)
+		runs = append(runs, d)
+	}
+	slices.SortFunc(runs, func(a, b drained) int { return int(a.rate - b.rate) })
+	return runs[len(runs)/2], nil
+}
+
+// plain is the cell that the others are compared with.
+func (b *bench) plain(s Setting, a transport.Adapter) cell {
+	return cell{setting: s, destinations: []string{"bench.orders"}, adapter: a, rows: b.o.Rows, key: keyless}
+}
+
+func (b *bench) drain(ctx context.Context) error {
+	for i, s := range b.o.Settings {
+		d, err := b.drainMedian(ctx, b.plain(s, &sink{}))
+		if err != nil {
+			return err
+		}
+		b.report.drain(i, d)
+	}
+	return nil
+}
+
+func (b *bench) drainDelayed(ctx context.Context) error {
+	for i, s := range b.o.Settings {
+		d, err := b.drainMedian(ctx, b.plain(s, &sink{delay: 2 * time.Millisecond}))
+		if err != nil {
+			return err
+		}
+		b.report.delayed(i, d)
+	}
+	return nil
+}
+
+func (b *bench) drainKafka(ctx context.Context) (err error) {
+	k, err := newKafka(ctx, b.o.Kafka)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.close()) }()
+	for i, s := range b.o.Settings {
+		for _, hot := range []bool{false, true} {
+			d, err := b.throughKafka(ctx, k, s, hot)
+			if err != nil {
+				return err
+			}
+			b.report.kafka(i, hot, d)
+		}
+	}
+	return nil
+}
+
+func (b *bench) throughKafka(ctx context.Context, k *kafkaCluster, s Setting, hot bool) (d drained, err error) {
+	a, err := k.adapter(s.InFlight)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, closeAdapter(a)) }()
+	c := b.plain(s, a)
+	c.endpoint = k.endpoint()
+	if hot {
+		c.key = hotKey
+	}
+	return b.drainMedian(ctx, c)
+}
+
+func (b *bench) drainRabbit(ctx context.Context) (err error) {
+	if b.o.RabbitMQ == "" {
+		b.report.note("RabbitMQ was left out: no address was given")
+		return nil
+	}
+	q, err := newRabbit(b.o.RabbitMQ, b.o.RabbitMQAPI)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.close()) }()
+	for i, s := range b.o.Settings {
+		d, err := b.throughRabbit(ctx, q, s)
+		if err != nil {
+			return err
+		}
+		b.report.rabbit(i, d)
+	}
+	return nil
+}
+
+func (b *bench) throughRabbit(ctx context.Context, q *rabbitQueue, s Setting) (d drained, err error) {
+	a, err := q.adapter(s.InFlight)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, closeAdapter(a)) }()
+	c := b.plain(s, a)
+	c.endpoint = q.endpoint()
+	return b.drainMedian(ctx, c)
+}
+
+func closeAdapter(a transport.Adapter) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return a.Close(ctx)
+}

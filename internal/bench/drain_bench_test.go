@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"os"
+	"testing"
+)
+
+// BenchmarkDrain drains b.N rows into a broker that confirms at once:
+//
+//	go test ./internal/bench -run - -bench Drain -benchtime 100000x -cpuprofile cpu.out
+func BenchmarkDrain(b *testing.B) {
+	database := os.Getenv("PG_URL_17")
+	if database == "" {
+		b.Skip("not measured: PG_URL_17 is not set")
+	}
+	p, err := newPlace(b.Context(), database)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := p.drop(); err != nil {
+			b.Error(err)
+		}
+	}()
+	o := Options{Rows: b.N}
+	o.setDefaults()
+	run := &bench{o: o, place: p, report: newReport(&o)}
+	c := run.plain(Setting{Batch: 1000, InFlight: 1000}, &sink{})
+	b.ResetTimer()
+	d, err := run.drainOnce(b.Context(), c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(d.rate, "msg/s")
+	b.ReportMetric(d.wal, "WAL-B/msg")
+	b.ReportMetric(micro(d.relay), "relay-µs/msg")
+	b.ReportMetric(micro(d.server), "server-µs/msg")
+}

@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	mrand "math/rand/v2"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// payloadBytes and headers are the row's size in every part: a small event.
+const payloadBytes = 300
+
+const headers = `{"x-region": "eu-central-1", "x-build": "2026.01.15-3", "x-shard": "00000017", "x-lang": "de"}`
+
+// keys gives the ordering key of row i, nil without one.
+type keys func(i int) any
+
+func keyless(int) any { return nil }
+
+func hotKey(int) any { return "order-1" }
+
+// payload is JSON that does not compress to nothing.
+func payload() []byte {
+	b := make([]byte, payloadBytes)
+	for i := range b {
+		b[i] = byte('a' + mrand.IntN(26))
+	}
+	return b
+}
+
+var columns = []string{"message_id", "destination", "message_type", "producer", "ordering_key", "headers", "payload"}
+
+// load inserts rows into the outbox, spread over the destinations.
+func (p *place) load(ctx context.Context, rows int, destinations []string, key keys) error {
+	body := payload()
+	n := 0
+	copied, err := p.pool.CopyFrom(ctx, pgx.Identifier{"messaging_outbox"}, columns, pgx.CopyFromFunc(func() ([]any, error) {
+		if n == rows {
+			return nil, nil
+		}
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, err
+		}
+		n++
+		return []any{[16]byte(id), destinations[n%len(destinations)], "bench.order.placed", "bench", key(n), headers, body}, nil
+	}))
+	if err == nil && copied != int64(rows) {
+		err = fmt.Errorf("loaded %d rows of %d", copied, rows)
+	}
+	return err
+}
