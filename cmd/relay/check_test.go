@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
+	"github.com/backend-skeleton/relay/internal/cli/clitest"
 	"github.com/backend-skeleton/relay/internal/dbtest"
 )
 
@@ -75,20 +76,20 @@ func (p *plant) file(t *testing.T, changes ...string) string {
 func TestCheckAsksEverything(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
-	check := func(env []string, changes ...string) result {
+	check := func(env []string, changes ...string) clitest.Result {
 		return relay(t, env, "check", "--config", p.file(t, changes...))
 	}
-	check(p.env).want(t, 0, "database", "broker kafka", "broker rabbit", "destination order-events", "destination email-work")
-	check(p.env, "TOPIC=relay.absent").want(t, 6, "topic is absent, wanted present", "1 of 5 checks are not well")
-	check(p.env, "EXCHANGE=absent").want(t, 6, "exchange is absent, wanted present")
-	check(p.env, "CONFIRMATION=REPLICATION_OR_PERSISTENCE_ACK").want(t, 6, "cannot prove REPLICATION_OR_PERSISTENCE_ACK")
-	check(p.env, "KAFKA=127.0.0.1:1").want(t, 5, "broker kafka", "cannot be reached", "destination email-work")
-	check([]string{p.env[0], "RABBIT_PASSWORD=S3cr3t"}).want(t, 5, "the broker refuses the credential")
-	check(p.env[:1]).want(t, 3, "security.credentials.rabbit.password (line 12): env:RABBIT_PASSWORD: the environment variable is not set")
-	check(p.env[1:]).want(t, 3, "database.url: is missing; set RELAY_DATABASE_URL")
-	check(append([]string{"RELAY_DATABASE_URL=postgres://relay:S3cr3t@127.0.0.1:1/orders"}, p.env[1:]...)).want(t, 4, "connection refused", "destination order-events")
-	if r := relay(t, p.env, "check", "-o", "json", "--config", p.file(t)); r.code != 0 || !strings.Contains(r.stdout, `"subject": "database"`) {
-		t.Errorf("exit code %d: %s", r.code, r.both())
+	check(p.env).Want(t, 0, "database", "broker kafka", "broker rabbit", "destination order-events", "destination email-work")
+	check(p.env, "TOPIC=relay.absent").Want(t, 6, "topic is absent, wanted present", "1 of 5 checks are not well")
+	check(p.env, "EXCHANGE=absent").Want(t, 6, "exchange is absent, wanted present")
+	check(p.env, "CONFIRMATION=REPLICATION_OR_PERSISTENCE_ACK").Want(t, 6, "cannot prove REPLICATION_OR_PERSISTENCE_ACK")
+	check(p.env, "KAFKA=127.0.0.1:1").Want(t, 5, "broker kafka", "cannot be reached", "destination email-work")
+	check([]string{p.env[0], "RABBIT_PASSWORD=S3cr3t"}).Want(t, 5, "the broker refuses the credential")
+	check(p.env[:1]).Want(t, 3, "security.credentials.rabbit.password (line 12): env:RABBIT_PASSWORD: the environment variable is not set")
+	check(p.env[1:]).Want(t, 3, "database.url: is missing; set RELAY_DATABASE_URL")
+	check(append([]string{"RELAY_DATABASE_URL=postgres://relay:S3cr3t@127.0.0.1:1/orders"}, p.env[1:]...)).Want(t, 4, "connection refused", "destination order-events")
+	if r := relay(t, p.env, "check", "-o", "json", "--config", p.file(t)); r.Code != 0 || !strings.Contains(r.Stdout, `"subject": "database"`) {
+		t.Errorf("exit code %d: %s", r.Code, r.Both())
 	}
 }
 
@@ -97,13 +98,13 @@ func TestStartIsRefusedWithoutAFittingSchema(t *testing.T) {
 	p := newPlant(t, dbtest.Empty())
 	for _, verb := range []string{"run", "check"} {
 		r := relay(t, p.env, verb, "--config", p.file(t))
-		r.want(t, 4, `the messaging schema is missing: run "relay migrate up"`)
+		r.Want(t, 4, `the messaging schema is missing: run "relay migrate up"`)
 	}
-	relay(t, p.env, "migrate", "up").want(t, 0)
+	relay(t, p.env, "migrate", "up").Want(t, 0)
 	if _, err := p.db.Exec(t.Context(), `insert into messaging_schema_version (version_id, is_applied) values (9999, true)`); err != nil {
 		t.Fatal(err)
 	}
-	relay(t, p.env, "run", "--config", p.file(t)).want(t, 4, "newer than this program")
+	relay(t, p.env, "run", "--config", p.file(t)).Want(t, 4, "newer than this program")
 }
 
 // A destination that cannot prove what the file demands is refused at start, not at the first message.
@@ -111,9 +112,9 @@ func TestStartIsRefusedWhereTheConfirmationCannotBeProved(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
 	r := relay(t, p.env, "run", "--config", p.file(t, "CONFIRMATION=REPLICATION_OR_PERSISTENCE_ACK"))
-	r.want(t, 3, "order-events", "REPLICATION_OR_PERSISTENCE_ACK", "min.insync.replicas")
-	if strings.Contains(r.stderr, "email-work") {
-		t.Errorf("a destination on a quorum queue is blamed: %s", r.stderr)
+	r.Want(t, 3, "order-events", "REPLICATION_OR_PERSISTENCE_ACK", "min.insync.replicas")
+	if strings.Contains(r.Stderr, "email-work") {
+		t.Errorf("a destination on a quorum queue is blamed: %s", r.Stderr)
 	}
 }
 
@@ -124,8 +125,8 @@ func TestB76_NoBrokerErrorShowsThePassword(t *testing.T) {
 	secret := func(changes ...string) {
 		for _, verb := range []string{"check", "run"} {
 			env := []string{"RELAY_DATABASE_URL=postgres://relay:S3cr3t@127.0.0.1:1/orders", "RABBIT_PASSWORD=S3cr3t", "RELAY_OBSERVABILITY_LOG_LEVEL=debug"}
-			if r := relay(t, env, verb, "--config", p.file(t, changes...)); r.code == 0 || strings.Contains(r.both(), "S3cr3t") {
-				t.Errorf("%s %q: exit code %d: %s", verb, changes, r.code, r.both())
+			if r := relay(t, env, verb, "--config", p.file(t, changes...)); r.Code == 0 || strings.Contains(r.Both(), "S3cr3t") {
+				t.Errorf("%s %q: exit code %d: %s", verb, changes, r.Code, r.Both())
 			}
 		}
 	}

@@ -37,15 +37,15 @@ func broken(t *testing.T) map[string]struct{ url, want string } {
 
 func TestMigrateWithoutDatabaseFailsInSeconds(t *testing.T) {
 	t.Parallel()
-	relay(t, nil, "migrate", "up").want(t, 3, "RELAY_DATABASE_URL is not set")
+	relay(t, nil, "migrate", "up").Want(t, 3, "RELAY_DATABASE_URL is not set")
 	for name, b := range broken(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, verb := range []string{"up", "status"} {
 				r := relay(t, []string{"RELAY_DATABASE_URL=" + b.url}, "migrate", verb)
-				r.want(t, 4, "cannot connect to PostgreSQL at ", b.want, `database "orders", user "relay"`)
-				if r.took > seconds {
-					t.Errorf("took %v", r.took)
+				r.Want(t, 4, "cannot connect to PostgreSQL at ", b.want, `database "orders", user "relay"`)
+				if r.Took > seconds {
+					t.Errorf("took %v", r.Took)
 				}
 			}
 		})
@@ -64,10 +64,10 @@ func TestMigrateSaysWhatTheServerRefuses(t *testing.T) {
 		return u.String()
 	}
 	relay(t, []string{"RELAY_DATABASE_URL=" + with(func(u *url.URL) { u.User = url.UserPassword("postgres", "S3cr3t") })}, "migrate", "status").
-		want(t, 4, "wrong user or password", "check the user and the secret")
+		Want(t, 4, "wrong user or password", "check the user and the secret")
 	relay(t, []string{"RELAY_DATABASE_URL=" + with(func(u *url.URL) { u.Path = "/absent" })}, "migrate", "status").
-		want(t, 4, "the database does not exist")
-	relay(t, []string{"URL=" + base, "RELAY_DATABASE_URL=env:URL"}, "migrate", "status").want(t, 4, `run "relay migrate up"`)
+		Want(t, 4, "the database does not exist")
+	relay(t, []string{"URL=" + base, "RELAY_DATABASE_URL=env:URL"}, "migrate", "status").Want(t, 4, `run "relay migrate up"`)
 }
 
 func TestMigrateUpStatusDown(t *testing.T) {
@@ -75,27 +75,27 @@ func TestMigrateUpStatusDown(t *testing.T) {
 	dbtest.Majors(t, func(t *testing.T, major int) {
 		db := dbtest.New(t, dbtest.Major(major), dbtest.Empty())
 		env := []string{"RELAY_DATABASE_URL=" + db.URL()}
-		relay(t, env, "migrate", "status").want(t, 4, "the messaging schema is missing", "VERSION", "missing")
-		relay(t, env, "migrate", "up").want(t, 0, "applied: 00001")
-		relay(t, env, "migrate", "up").want(t, 0, "the schema is up to date")
+		relay(t, env, "migrate", "status").Want(t, 4, "the messaging schema is missing", "VERSION", "missing")
+		relay(t, env, "migrate", "up").Want(t, 0, "applied: 00001")
+		relay(t, env, "migrate", "up").Want(t, 0, "the schema is up to date")
 		r := relay(t, env, "migrate", "status", "-o", "json")
-		r.want(t, 0)
+		r.Want(t, 0)
 		var state struct {
 			Current, Latest int64
 			Migrations      []migrationState
 		}
-		if err := json.Unmarshal([]byte(r.stdout), &state); err != nil || state.Current < 1 || state.Current != state.Latest || state.Migrations[0].AppliedAt == nil {
+		if err := json.Unmarshal([]byte(r.Stdout), &state); err != nil || state.Current < 1 || state.Current != state.Latest || state.Migrations[0].AppliedAt == nil {
 			t.Errorf("%+v, %v", state, err)
 		}
-		relay(t, env, "migrate", "down").want(t, 0, "taken back: ")
-		relay(t, env, "migrate", "status").want(t, 4, "older than this program")
-		relay(t, env, "migrate", "down", "--to", "0").want(t, 0, "taken back: 00001")
-		relay(t, env, "migrate", "down").want(t, 0, "nothing to take back")
-		relay(t, env, "migrate", "up").want(t, 0)
+		relay(t, env, "migrate", "down").Want(t, 0, "taken back: ")
+		relay(t, env, "migrate", "status").Want(t, 4, "older than this program")
+		relay(t, env, "migrate", "down", "--to", "0").Want(t, 0, "taken back: 00001")
+		relay(t, env, "migrate", "down").Want(t, 0, "nothing to take back")
+		relay(t, env, "migrate", "up").Want(t, 0)
 		if _, err := db.Exec(t.Context(), `insert into messaging_schema_version (version_id, is_applied) values (9999, true)`); err != nil {
 			t.Fatal(err)
 		}
-		relay(t, env, "migrate", "status").want(t, 4, "newer than this program", "(unknown to this program)")
+		relay(t, env, "migrate", "status").Want(t, 4, "newer than this program", "(unknown to this program)")
 	})
 }
 
@@ -115,16 +115,16 @@ func TestB76_NoDatabaseErrorShowsThePassword(t *testing.T) {
 	for _, address := range addresses {
 		for _, args := range [][]string{{"migrate", "up"}, {"migrate", "status"}, {"run", "--config", config}, {"config", "explain", "--config", config}} {
 			r := relay(t, []string{"RELAY_DATABASE_URL=" + address}, args...)
-			if strings.Contains(r.both(), "S3cr3t") {
-				t.Errorf("%q with %s: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.both())
+			if strings.Contains(r.Both(), "S3cr3t") {
+				t.Errorf("%q with %s: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.Both())
 			}
-			if r.code == 0 && args[1] != "explain" || r.code == 1 || r.took > seconds {
-				t.Errorf("%q with %s: exit code %d after %v: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.code, r.took, r.both())
+			if r.Code == 0 && args[1] != "explain" || r.Code == 1 || r.Took > seconds {
+				t.Errorf("%q with %s: exit code %d after %v: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.Code, r.Took, r.Both())
 			}
 		}
 	}
 	in := file(t, "messaging: {environment: local}\ndatabase: {url: \"postgres://relay:S3cr3t@db/orders\"}\n")
-	if r := relay(t, nil, "config", "check", "--config", in); r.code != 3 || strings.Contains(r.both(), "S3cr3t") {
-		t.Errorf("exit code %d: %s", r.code, r.both())
+	if r := relay(t, nil, "config", "check", "--config", in); r.Code != 3 || strings.Contains(r.Both(), "S3cr3t") {
+		t.Errorf("exit code %d: %s", r.Code, r.Both())
 	}
 }

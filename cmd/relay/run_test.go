@@ -66,7 +66,7 @@ func (l *lines) String() string {
 // start runs the relay until the test ends it.
 func start(t *testing.T, env []string, args ...string) *running {
 	t.Helper()
-	r := &running{cmd: command(t, env, args...), stderr: &lines{}, ended: make(chan struct{})}
+	r := &running{cmd: program.Command(t, env, args...), stderr: &lines{}, ended: make(chan struct{})}
 	r.cmd.Stderr, r.cmd.Stdout = r.stderr, r.stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -125,13 +125,13 @@ func TestRunUntilEmptyPublishesAndEnds(t *testing.T) {
 	mails := brokertest.CaptureRabbit(t, p.vhost.URL(), "mail")
 	p.add(t, "order-events", 30)
 	p.add(t, "email-work", 20)
-	relay(t, p.env, "run", "--until-empty", "--timeout", "60s", "--config", p.file(t)).want(t, 0, "relay starts", "relay ended")
+	relay(t, p.env, "run", "--until-empty", "--timeout", "60s", "--config", p.file(t)).Want(t, 0, "relay starts", "relay ended")
 	orders.Wait(t, 30, 10*time.Second)
 	mails.Wait(t, 20, 10*time.Second)
 	if n := p.count(t, "PUBLISHED"); n != 50 {
 		t.Errorf("%d rows are published", n)
 	}
-	relay(t, p.env, "run", "--until-empty", "--config", p.file(t)).want(t, 0)
+	relay(t, p.env, "run", "--until-empty", "--config", p.file(t)).Want(t, 0)
 }
 
 func TestRunUntilEmptySaysThatRowsAreLeft(t *testing.T) {
@@ -139,9 +139,9 @@ func TestRunUntilEmptySaysThatRowsAreLeft(t *testing.T) {
 	p := newPlant(t)
 	p.add(t, "order-events", 3)
 	r := relay(t, p.env, "run", "--until-empty", "--timeout", "3s", "--config", p.file(t, "KAFKA=127.0.0.1:1"))
-	r.want(t, 6, "rows are left")
-	if r.took > 30*time.Second {
-		t.Errorf("took %v", r.took)
+	r.Want(t, 6, "rows are left")
+	if r.Took > 30*time.Second {
+		t.Errorf("took %v", r.Took)
 	}
 	if n := p.count(t, "PENDING"); n != 3 {
 		t.Errorf("%d rows wait, want 3", n)
@@ -215,7 +215,7 @@ func TestListenerAddressInUse(t *testing.T) {
 	p := newPlant(t)
 	first := start(t, p.env, "run", "--config", p.file(t))
 	env := append([]string{"RELAY_HTTP_LISTEN=" + first.address(t)}, p.env...)
-	relay(t, env, "run", "--config", p.file(t)).want(t, 1, "http.listen", "address already in use")
+	relay(t, env, "run", "--config", p.file(t)).Want(t, 1, "http.listen", "address already in use")
 }
 
 // Failure case B76: a healthy relay with a debug log, and one whose password is refused, print and show no password.

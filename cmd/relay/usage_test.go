@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/backend-skeleton/relay/internal/cli"
 )
 
 func TestUsageErrorsExitWith2(t *testing.T) {
@@ -17,19 +19,19 @@ func TestUsageErrorsExitWith2(t *testing.T) {
 		{"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"migrate", "down", "--to", "-3"}, {"migrate", "status", "-o", "yaml"}, {"version", "x"},
 	} {
 		r := relay(t, nil, args...)
-		r.want(t, 2, "relay: ", "--help' for usage.")
-		if r.stdout != "" {
-			t.Errorf("%q prints to standard output: %s", args, r.stdout)
+		r.Want(t, 2, "relay: ", "--help' for usage.")
+		if r.Stdout != "" {
+			t.Errorf("%q prints to standard output: %s", args, r.Stdout)
 		}
 	}
-	relay(t, nil, "rum").want(t, 2, "did you mean run?")
+	relay(t, nil, "rum").Want(t, 2, "did you mean run?")
 }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	relay(t, nil, "version").want(t, 0, "github.com/backend-skeleton/relay ", " go1.")
-	var b buildInfo
-	if err := json.Unmarshal([]byte(relay(t, nil, "version", "-o", "json").stdout), &b); err != nil || b.Module == "" || b.Version == "" || b.Go == "" {
+	relay(t, nil, "version").Want(t, 0, "github.com/backend-skeleton/relay ", " go1.")
+	var b cli.BuildInfo
+	if err := json.Unmarshal([]byte(relay(t, nil, "version", "-o", "json").Stdout), &b); err != nil || b.Module == "" || b.Version == "" || b.Go == "" {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -48,8 +50,8 @@ func TestHelpIsComplete(t *testing.T) {
 	}
 	root := newRoot()
 	walk(root)
-	relay(t, nil, "--help").want(t, 0, "Exit codes:", "migrate", "run", "check", "config", "version")
-	relay(t, nil, "run", "--help").want(t, 0, "--config", "--until-empty", "--timeout")
+	relay(t, nil, "--help").Want(t, 0, "Exit codes:", "migrate", "run", "check", "config", "version")
+	relay(t, nil, "run", "--help").Want(t, 0, "--config", "--until-empty", "--timeout")
 }
 
 func TestConfigCheck(t *testing.T) {
@@ -59,13 +61,13 @@ func TestConfigCheck(t *testing.T) {
 		t.Fatalf("%q, %v", samples, err)
 	}
 	for _, name := range samples {
-		relay(t, nil, "config", "check", "--config", name).want(t, 0, "is accepted")
+		relay(t, nil, "config", "check", "--config", name).Want(t, 0, "is accepted")
 	}
-	relay(t, []string{"RELAY_CONFIG=" + samples[0], "RELAY_PORT=tcp://10.0.0.1:80"}, "config", "check").want(t, 0, "is accepted", "warning: environment variable RELAY_PORT matches no setting")
-	relay(t, []string{"RELAY_RELAY_LEASE=0s"}, "config", "check", "--config", samples[0]).want(t, 3, "relay.lease (RELAY_RELAY_LEASE): \"0s\" must be more than 0")
-	relay(t, nil, "config", "check", "--config", "absent.yaml").want(t, 3, "no such file")
-	relay(t, nil, "config", "check", "--config", file(t, "messaging:\n  environment: local\n  brokers: a: b\n")).want(t, 3, "the file (line 3): broken YAML")
-	relay(t, nil, "config", "explain", "--config", samples[0]).want(t, 0, "messaging.environment", "line ")
+	relay(t, []string{"RELAY_CONFIG=" + samples[0], "RELAY_PORT=tcp://10.0.0.1:80"}, "config", "check").Want(t, 0, "is accepted", "warning: environment variable RELAY_PORT matches no setting")
+	relay(t, []string{"RELAY_RELAY_LEASE=0s"}, "config", "check", "--config", samples[0]).Want(t, 3, "relay.lease (RELAY_RELAY_LEASE): \"0s\" must be more than 0")
+	relay(t, nil, "config", "check", "--config", "absent.yaml").Want(t, 3, "no such file")
+	relay(t, nil, "config", "check", "--config", file(t, "messaging:\n  environment: local\n  brokers: a: b\n")).Want(t, 3, "the file (line 3): broken YAML")
+	relay(t, nil, "config", "explain", "--config", samples[0]).Want(t, 0, "messaging.environment", "line ")
 }
 
 func TestConfigSchemaIsTheCommittedOne(t *testing.T) {
@@ -74,7 +76,7 @@ func TestConfigSchemaIsTheCommittedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := relay(t, nil, "config", "schema"); r.stdout != string(want) {
+	if r := relay(t, nil, "config", "schema"); r.Stdout != string(want) {
 		t.Error("another schema is printed")
 	}
 }
@@ -98,8 +100,8 @@ security: {credentials: {p: {mechanism: PLAIN, username: u, password: "env:P"}}}
 		"payload.max-bytes (line 5)", "c.prefetch (line 8)", "c.concurrency (line 8)", "c.handler-timeout (line 8)", "c.retry.max-attempts (line 8)",
 		"c.retry.max-atempts (line 8)", "c.retry.multiplier (line 8)", "d.prefetch (line 9)", "d.handler-timeout (line 9)", "relay.lease (line 10)", "relay.attempts (line 10)",
 	}
-	r.want(t, 3, append(want, "11 findings")...)
-	if n := strings.Count(r.stderr, "(line "); n != len(want) {
-		t.Errorf("%d findings, want %d:\n%s", n, len(want), r.stderr)
+	r.Want(t, 3, append(want, "11 findings")...)
+	if n := strings.Count(r.Stderr, "(line "); n != len(want) {
+		t.Errorf("%d findings, want %d:\n%s", n, len(want), r.Stderr)
 	}
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -27,33 +25,5 @@ func newVersionCommand() *cobra.Command {
 	return cmd
 }
 
-// buildInfo is what the program knows about itself.
-type buildInfo struct {
-	Module   string `json:"module"`
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Go       string `json:"go"`
-}
-
-func build() buildInfo {
-	b := buildInfo{Module: "github.com/backend-skeleton/relay", Version: version, Go: runtime.Version()}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	if info.Main.Path != "" {
-		b.Module = info.Main.Path
-	}
-	if b.Version == "" {
-		b.Version = info.Main.Version
-	}
-	if b.Version == "" || b.Version == "(devel)" {
-		b.Version = "dev"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			b.Revision = s.Value
-		}
-	}
-	return b
-}
+// build is what this program knows about itself.
+func build() cli.BuildInfo { return cli.Build(version) }
