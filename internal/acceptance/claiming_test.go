@@ -153,7 +153,9 @@ func TestB07_RecoveryTakesALeaseAndAPoll(t *testing.T) {
 			w.start()
 			w.published(lease+15*time.Second, 1000)
 			capture.WaitFor(t, 10*time.Second, ids...)
-			inOrder(t, capture, ids)
+			if destination == kafkaDestination {
+				inOrder(t, capture, ids)
+			}
 			doubted := map[string]bool{}
 			for _, id := range w.query(`select message_id::text from messaging_outbox where ambiguous_attempts > 0`) {
 				doubted[id] = true
@@ -256,7 +258,9 @@ func TestB10_AStopEndsInTimeWithABrokerThatHangs(t *testing.T) {
 			w.start()
 			w.published(40*time.Second, 1001)
 			capture.WaitFor(t, 10*time.Second, ids...)
-			inOrder(t, capture, append([]string{}, w.query(`select message_id::text from messaging_outbox order by seq`)...))
+			if destination == kafkaDestination {
+				inOrder(t, capture, w.query(`select message_id::text from messaging_outbox order by seq`))
+			}
 		})
 	}
 }

@@ -36,11 +36,11 @@ func TestCrash_NoRowIsLostAtAnyPoint(t *testing.T) {
 			},
 			"after the broker stored it, before the record": func(t *testing.T, w *world, db, broker *brokertest.Proxy, c *brokertest.Capture) ([]string, bool) {
 				p := w.start()
-				w.insert(destination, 1, 0)
-				w.published(20*time.Second, 1)
+				w.insert(destination, 200, 0) // every channel is open when the broker's answers stop
+				w.published(20*time.Second, 200)
 				broker.Stall(brokertest.ToClient)
 				ids := w.insert(destination, rows, 0)
-				c.WaitIDs(t, rows+1, 20*time.Second)
+				c.WaitIDs(t, rows+200, 20*time.Second)
 				db.Stall()
 				broker.Resume()
 				p.kill()
@@ -77,7 +77,9 @@ func TestCrash_NoRowIsLostAtAnyPoint(t *testing.T) {
 				if n := len(capture.IDs()); n != all {
 					t.Errorf("%d ids captured, want %d", n, all)
 				}
-				inOrder(t, capture, w.query(`select message_id::text from messaging_outbox order by seq`))
+				if destination == kafkaDestination {
+					inOrder(t, capture, w.query(`select message_id::text from messaging_outbox order by seq`))
+				}
 				doubted := map[string]bool{}
 				for _, id := range w.query(`select message_id::text from messaging_outbox where ambiguous_attempts > 0`) {
 					doubted[id] = true
