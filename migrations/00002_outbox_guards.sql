@@ -39,14 +39,16 @@ begin
         when get_byte(uuid_send(new.causation_id), 6) >> 4 <> 7 or get_byte(uuid_send(new.causation_id), 8) >> 6 <> 2
             then 'causation_id_uuidv7'
         when char_length(new.tenant) not between 1 and 120 then 'tenant_length'
-        when char_length(new.traceparent) not between 1 and 512 then 'traceparent_length'
-        when char_length(new.tracestate) not between 1 and 512 then 'tracestate_length'
+        when char_length(new.traceparent) not between 1 and 8192 then 'traceparent_length'
+        when char_length(new.tracestate) not between 1 and 8192 then 'tracestate_length'
         when char_length(new.baggage) not between 1 and 8192 then 'baggage_length'
         -- A line break splits a log line and a header.
         when concat(new.destination, new.content_type, new.producer, new.ordering_key, new.partition_key,
-                    new.aggregate_type, new.aggregate_id, new.correlation_id, new.tenant, new.traceparent,
-                    new.tracestate, new.baggage) ~ '[\u0001-\u001f\u007f-\u009f]'
+                    new.aggregate_type, new.aggregate_id, new.correlation_id, new.tenant)
+                ~ '[\u0001-\u001f\u007f-\u009f]'
             then 'text_control_character'
+        when coalesce(new.traceparent, new.tracestate, new.baggage) is not null
+            and concat(new.traceparent, new.tracestate, new.baggage) ~ '[\n\r]' then 'trace_context_line_break'
         when char_length(new.schema_ref) not between 1 and 2048 or not new.schema_ref is json object
             then 'schema_ref_form'
         when octet_length(new.payload) > 8388608 then 'payload_too_large'
@@ -57,11 +59,11 @@ begin
             and coalesce(new.claim_check::jsonb ->> 'checksum', '') !~ '^sha-256:[0-9a-f]{64}$' then 'claim_check_checksum'
         when new.claim_check is not null and octet_length(new.payload) > 0 then 'claim_check_payload_empty'
         -- Infinity, years beyond 9999 and years before Christ have no form on the wire.
-        when not (new.created_at >= '0001-01-01 00:00:00+00' and new.created_at < '9999-12-31 00:00:00+00')
+        when not (new.created_at >= '0001-01-01 00:00:00+00' and new.created_at < '10000-01-01 00:00:00+00')
             then 'created_at_finite'
-        when not (new.available_at >= '0001-01-01 00:00:00+00' and new.available_at < '9999-12-31 00:00:00+00')
+        when not (new.available_at >= '0001-01-01 00:00:00+00' and new.available_at < '10000-01-01 00:00:00+00')
             then 'available_at_finite'
-        when not (new.occurred_at >= '0001-01-01 00:00:00+00' and new.occurred_at < '9999-12-31 00:00:00+00')
+        when not (new.occurred_at >= '0001-01-01 00:00:00+00' and new.occurred_at < '10000-01-01 00:00:00+00')
             then 'occurred_at_finite'
         when new.headers = '{}' then null
         when jsonb_typeof(new.headers) <> 'object' then 'headers_object'

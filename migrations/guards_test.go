@@ -73,7 +73,8 @@ var refused = []struct{ column, expression, constraint string }{
 	{"tenant", `''`, "tenant_length"},
 	{"tenant", `repeat('x', 121)`, "tenant_length"},
 	{"traceparent", `''`, "traceparent_length"},
-	{"tracestate", `repeat('x', 513)`, "tracestate_length"},
+	{"tracestate", `repeat('x', 8193)`, "tracestate_length"},
+	{"tracestate", `E'a=1\nb=2'`, "trace_context_line_break"},
 	{"baggage", `repeat('x', 8193)`, "baggage_length"},
 	{"ordering_key", `E'a\nb'`, "text_control_character"},
 	{"destination", `E'a\tb'`, "text_control_character"},
@@ -186,6 +187,8 @@ func TestInsertAccepted(t *testing.T) {
 			minimal.with("occurred_at", `'0001-01-01 00:00:00+00'`),
 			minimal.with("schema_ref", `'{"registry":"r","subject":"s","version":1,"id":7}'`),
 			minimal.with("payload", `''`).with("claim_check", `'`+reference+`'`),
+			minimal.with("tracestate", `E'a=1,\tb=2'`), // W3C allows the tab
+			minimal.with("occurred_at", `'9999-12-31 23:59:59.999999+00'`),
 			minimal.with("causation_id", `messaging_uuidv7()`),
 		}
 		for _, r := range accepted {

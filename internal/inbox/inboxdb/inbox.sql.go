@@ -7,34 +7,72 @@ package inboxdb
 
 import (
 	"context"
-
-	"github.com/google/uuid"
-	"time"
 )
 
+const inboxMark = `-- name: InboxMark :exec
+update messaging_inbox set processed_at = clock_timestamp()
+where consumer_name = $1::text and message_id = cast($2::text as uuid)
+`
+
+type InboxMarkParams struct {
+	ConsumerName string
+	MessageID    string
+}
+
+func (q *Queries) InboxMark(ctx context.Context, arg InboxMarkParams) error {
+	_, err := q.db.Exec(ctx, inboxMark, arg.ConsumerName, arg.MessageID)
+	return err
+}
+
+const inboxPayloadHash = `-- name: InboxPayloadHash :one
+select payload_hash from messaging_inbox where consumer_name = $1::text and message_id = cast($2::text as uuid)
+`
+
+type InboxPayloadHashParams struct {
+	ConsumerName string
+	MessageID    string
+}
+
+func (q *Queries) InboxPayloadHash(ctx context.Context, arg InboxPayloadHashParams) (string, error) {
+	row := q.db.QueryRow(ctx, inboxPayloadHash, arg.ConsumerName, arg.MessageID)
+	var payload_hash string
+	err := row.Scan(&payload_hash)
+	return payload_hash, err
+}
+
 const inboxReserve = `-- name: InboxReserve :execrows
+with bound as materialized (
+    select own.lock_timeout, set_config('lock_timeout', coalesce(nullif($6::text, ''), own.lock_timeout), true) as set
+    from (select current_setting('lock_timeout') as lock_timeout offset 0) as own
+)
 insert into messaging_inbox (consumer_name, message_id, message_type, payload_hash, expires_at)
-values ($1, $2, $3, $4, clock_timestamp() + $5::interval)
+select $1::text, cast($2::text as uuid), $3::text, $4::text,
+       clock_timestamp() + cast($5 as double precision) * interval '1 second'
+from bound where bound.set is not null
 on conflict (consumer_name, message_id) do nothing
+returning set_config('lock_timeout', (select bound.lock_timeout from bound), true)
 `
 
 type InboxReserveParams struct {
-	ConsumerName string
-	MessageID    uuid.UUID
-	MessageType  string
-	PayloadHash  string
-	Retention    time.Duration
+	ConsumerName     string
+	MessageID        string
+	MessageType      string
+	PayloadHash      string
+	RetentionSeconds float64
+	LockWait         string
 }
 
-// The reservation comes first in the transaction of the side effect. It waits for another open try of the same
-// message; zero rows mean that one has committed.
+// The reservation comes first in the transaction of the side effect. It waits for another open try of the same message,
+// as long as @lock_wait says (a value of lock_timeout, empty for the session's own); after it the session's own
+// lock_timeout holds again. Zero rows mean that another try has committed.
 func (q *Queries) InboxReserve(ctx context.Context, arg InboxReserveParams) (int64, error) {
 	result, err := q.db.Exec(ctx, inboxReserve,
 		arg.ConsumerName,
 		arg.MessageID,
 		arg.MessageType,
 		arg.PayloadHash,
-		arg.Retention,
+		arg.RetentionSeconds,
+		arg.LockWait,
 	)
 	if err != nil {
 		return 0, err
