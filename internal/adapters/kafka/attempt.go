@@ -215,11 +215,8 @@ func (a *attempt) thin() {
 			continue
 		}
 		why := a.why
-		if why == nil {
-			why = causeNotSent
-		}
-		if closing {
-			why = causeClosed
+		if why == nil || closing {
+			why = a.p.pub.untimely()
 		}
 		a.p.end(it, rejection(why, a.answered, a.writes))
 	}

@@ -65,12 +65,15 @@ func newCall(p *Publisher, ms []transport.Message, done func(int, messaging.Publ
 // begin starts the call's clock. The publisher counted it in.
 func (c *call) begin(ctx context.Context) {
 	c.left.Store(int64(len(c.items)))
+	until := c.started.Add(c.settings.delivery) // every produce has a deadline
 	if d, ok := ctx.Deadline(); ok {
-		margin := min(endMargin, time.Until(d)/10)
-		c.ctx, c.end = context.WithDeadline(ctx, d.Add(-margin))
+		if d = d.Add(-min(endMargin, time.Until(d)/10)); d.Before(until) {
+			until = d
+		}
 	} else {
-		c.ctx, c.end = context.WithTimeout(ctx, c.settings.timeout) // every produce has a deadline
+		until = c.started.Add(c.settings.timeout)
 	}
+	c.ctx, c.end = context.WithDeadline(ctx, until)
 	abort := context.AfterFunc(c.pub.ctx, c.end) // closing ends every call
 	expire := context.AfterFunc(c.ctx, c.expire)
 	c.stop = func() bool { abort(); return expire() }
@@ -97,13 +100,10 @@ func (c *call) expire() {
 
 // unbegun says why a queued message was not begun.
 func (c *call) unbegun(it *item) *cause {
-	if c.pub.ctx.Err() != nil {
-		return causeClosed
-	}
-	if t := it.dest.trouble.Load(); t != nil {
+	if t := it.dest.trouble.Load(); t != nil && c.pub.ctx.Err() == nil {
 		return t
 	}
-	return causeNotSent
+	return c.pub.untimely()
 }
 
 // touches remembers that items of the call are queued there.

@@ -45,7 +45,8 @@ func newClient(c Config, hooks ...kgo.Hook) (*kgo.Client, error) {
 		kgo.SoftwareNameAndVersion("relay", "1"),
 		kgo.Dialer(c.dial),
 		kgo.RequestTimeoutOverhead(c.AnswerGrace),
-		kgo.RequestRetries(4), // one round over the seeds; this package's own loops go on
+		kgo.ConnIdleTimeout(4 * time.Minute), // below the brokers' ten: a quiet destination need not connect anew
+		kgo.RequestRetries(4),                // one round over the seeds; this package's own loops go on
 		kgo.RetryBackoffFn(backoff),
 		kgo.DisableClientMetrics(),
 		kgo.WithHooks(hooks...),

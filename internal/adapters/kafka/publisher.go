@@ -65,7 +65,7 @@ func (*Adapter) KeyPrefix(transport.Endpoint) bool { return true }
 // limit is used up, and not beyond ctx. What is not begun shortly before ctx ends is
 // rejected as not sent, so that the caller learns it in time; what was begun is
 // resolved later: with the broker's answer, or as ambiguous after the destination's
-// delivery timeout.
+// delivery timeout. The messages' bytes must not change before they are done.
 func (p *Publisher) Publish(ctx context.Context, to transport.Endpoint, ms []transport.Message, done func(i int, r messaging.PublishResult)) {
 	if len(ms) == 0 {
 		return
@@ -121,6 +121,10 @@ func (p *Publisher) route(c *call, t *topic, leaders []int32) {
 	routed := make(map[*partition][]*item, 1)
 	for from := 0; from < len(c.items); from += piece {
 		to := min(from+piece, len(c.items))
+		if c.ctx.Err() != nil {
+			c.refuseFrom(from, p.untimely())
+			return
+		}
 		if p.permits.Acquire(c.ctx, int64(to-from)) != nil {
 			c.refuseFrom(from, p.unadmitted())
 			return
@@ -156,11 +160,20 @@ func (p *Publisher) route(c *call, t *topic, leaders []int32) {
 	}
 }
 
+// unadmitted says why a call found no room.
 func (p *Publisher) unadmitted() *cause {
 	if p.ctx.Err() != nil {
 		return causeClosed
 	}
 	return causeBackpressure
+}
+
+// untimely says why a call's time is over.
+func (p *Publisher) untimely() *cause {
+	if p.ctx.Err() != nil {
+		return causeClosed
+	}
+	return causeNotSent
 }
 
 // localFault finds what no broker needs to be asked about.

@@ -49,7 +49,7 @@ func (s *session) start(ctx context.Context, refused int64) (position, *cause) {
 	}
 	s.id.Store(resp.ProducerID + 1)
 	if refused != noProducer {
-		s.adapter.log.Warn("producer session renewed: the broker refused the former one")
+		s.adapter.log.Warn("producer session renewed")
 	}
 	return position{id: resp.ProducerID, epoch: resp.ProducerEpoch}, nil
 }
