@@ -92,7 +92,7 @@ func TestB23_UnknownTopicHoldsOnlyItsOwn(t *testing.T) {
 			ds, err := a.Inspect(t.Context(), []transport.Endpoint{endpoint(nope)})
 			return err == nil && len(ds) == 0
 		})
-		expectAll(t, publish(t, p, endpoint(nope), 5*time.Second, numbered("k", "n", 1000, 0)...), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(nope), 10*time.Second, numbered("k", "n", 1000, 0)...), confirmedVerdict)
 	})
 }
 
@@ -104,7 +104,7 @@ func TestB24_SessionForgotten(t *testing.T) {
 	onBoth(t, func(t *testing.T, c cluster) {
 		topic := c.topic(t, 1)
 		_, p := c.adapter(t)
-		expectAll(t, publish(t, p, endpoint(topic), 5*time.Second, numbered("k", "a", 10, 0)...), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, numbered("k", "a", 10, 0)...), confirmedVerdict)
 		admin := c.admin(t)
 		if _, err := admin.DeleteTopics(t.Context(), topic); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestB24_SessionForgotten(t *testing.T) {
 		})
 		started := time.Now()
 		eventually(t, 15*time.Second, "ten more are published", func() bool {
-			rs := publish(t, p, endpoint(topic), 5*time.Second, numbered("k", "b", 10, 0)...)
+			rs := publish(t, p, endpoint(topic), 10*time.Second, numbered("k", "b", 10, 0)...)
 			for _, r := range rs {
 				if r.Failure != nil && r.Failure.Category == messaging.CategoryValidation {
 					t.Fatalf("refused for good: %s", verdict(r))
@@ -139,7 +139,7 @@ func TestB25_SomeOfASet(t *testing.T) {
 		_, p := c.adapter(t)
 		ms := []transport.Message{message("1", "1"), message("2", "2"), message("3", "3"), message("4", "4"), message("5", "5")}
 		ms[2].Value = make([]byte, 4000)
-		rs := publish(t, p, endpoint(topic), 5*time.Second, ms...)
+		rs := publish(t, p, endpoint(topic), 10*time.Second, ms...)
 		for i, r := range rs {
 			want := confirmedVerdict
 			if i == 2 {
@@ -163,7 +163,7 @@ func TestB28_TimeOfTheRecord(t *testing.T) {
 		old := time.Now().Add(-2 * time.Hour).Truncate(time.Millisecond)
 		ms := []transport.Message{message("k", "new"), message("k", "given")}
 		ms[1].PublishedAt = old.Add(123 * time.Microsecond)
-		expectAll(t, publish(t, p, endpoint(topic), 5*time.Second, ms...), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, ms...), confirmedVerdict)
 		rs := c.stored(t, topic)
 		if len(rs) != 2 {
 			t.Fatalf("%d records", len(rs))
@@ -183,7 +183,7 @@ func TestNewPartitionsAreUsed(t *testing.T) {
 	c := fakeCluster(t)
 	topic := c.topic(t, 1)
 	a, p := c.adapter(t)
-	expectAll(t, publish(t, p, endpoint(topic), 5*time.Second, message("k", "1")), confirmedVerdict)
+	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), confirmedVerdict)
 	if rs, err := c.admin(t).UpdatePartitions(t.Context(), 4, topic); err != nil || rs.Error() != nil {
 		t.Fatal(err, rs.Error())
 	}
@@ -192,7 +192,7 @@ func TestNewPartitionsAreUsed(t *testing.T) {
 	for i := range ms {
 		ms[i] = message(fmt.Sprint("k", i), fmt.Sprint(i))
 	}
-	expectAll(t, publish(t, p, endpoint(topic), 5*time.Second, ms...), confirmedVerdict)
+	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, ms...), confirmedVerdict)
 	ends, err := c.admin(t).ListEndOffsets(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)

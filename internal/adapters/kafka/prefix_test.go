@@ -26,7 +26,7 @@ func TestKeyPrefixUnderFaults(t *testing.T) {
 			t.Fatal("the prefix is not promised")
 		}
 		to := endpoint(topic, "timeout", time.Second, "request-timeout", 100*time.Millisecond, "delivery-timeout", 700*time.Millisecond, "abandon-after", 5*time.Second)
-		expectAll(t, publish(t, p, to, 5*time.Second, message("warm", "warm.up.0")), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("warm", "warm.up.0")), confirmedVerdict)
 		for i := range 100 { // single faults, and rows of one kind that outlast the delivery timeout
 			f, times := fault(rand.N(int(faultMute)+1)), 1
 			if i%5 == 2 {
