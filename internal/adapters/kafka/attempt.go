@@ -79,7 +79,7 @@ func (a *attempt) run() outcome {
 
 // follow does what a ruling asks for; ended tells whether that is the outcome.
 func (a *attempt) follow(r ruling, part kmsg.ProduceResponseTopicPartition) (o outcome, ended bool) {
-	if r.cause != nil {
+	if r.cause != nil && (r.cause != causeNotSent || a.why == nil) { // a cause says more than that the time was over
 		a.why = r.cause
 	}
 	switch r.step {
