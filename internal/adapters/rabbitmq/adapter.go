@@ -60,9 +60,15 @@ func (a *Adapter) Capabilities(ctx context.Context, e transport.Endpoint) (messa
 		}
 		a.log.Warn("queue types not seen, the last proof stands", "destination", e.Name, "error", err)
 	}
-	seen, _ := a.proofs.last(r.proofKey())
-	has.ReplicationOrPersistenceEvidence = seen.durable
+	has.ReplicationOrPersistenceEvidence = a.evidence(r)
 	return has, nil
+}
+
+// evidence tells whether a confirm proves that the message is in quorum queues.
+// Only of a mandatory message does it prove that it is in a queue at all.
+func (a *Adapter) evidence(r *route) bool {
+	seen, _ := a.proofs.last(r.proofKey())
+	return seen.durable && r.mandatory
 }
 
 // look asks the management API once and keeps what it says.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -28,7 +29,7 @@ func (e *dialError) Unwrap() error { return e.cause }
 
 // dial brings up one connection to one address, or closes what it opened.
 // Everything together takes at most [Config.DialTimeout].
-func dial(ctx context.Context, c *Config, seed string, changed func()) (*session, *dialError) {
+func dial(ctx context.Context, c *Config, seed string, log *slog.Logger, changed func()) (*session, *dialError) {
 	ctx, cancel := context.WithTimeout(ctx, c.DialTimeout)
 	defer cancel()
 	address, err := c.address(seed)
@@ -70,7 +71,7 @@ func dial(ctx context.Context, c *Config, seed string, changed func()) (*session
 		<-w.done
 		return nil, &dialError{openFailure(err, w.readError()), err}
 	}
-	return newSession(connection, w, changed), nil
+	return newSession(connection, w, log, changed), nil
 }
 
 func handshake(ctx context.Context, config *tls.Config, socket net.Conn, address string) (net.Conn, error) {

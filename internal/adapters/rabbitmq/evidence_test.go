@@ -325,17 +325,25 @@ func TestEvidence_B15_Nack(t *testing.T) {
 func TestEvidence_Unroutable(t *testing.T) {
 	t.Parallel()
 	v := bound(t)
-	_, p := open(t, configFor(t, v))
+	a, p := open(t, configFor(t, v))
 	r := publish(t, p, to("e", "nobody"), message("", "{}"))[0]
 	want(t, r, messaging.Rejected, messaging.CodeUnroutable, messaging.Transmitted)
 	if r.Routing != messaging.RoutingUnroutable || r.Failure.Category != messaging.CategoryTransientInfrastructure {
 		t.Errorf("routing %v, category %v", r.Routing, r.Failure.Category)
 	}
-	// Where it is not asked for, the broker drops it and acknowledges: no routing is claimed.
-	r = publish(t, p, to("e", "nobody", "mandatory-routing", false), message("", "{}"))[0]
-	want(t, r, messaging.Confirmed, "", messaging.Transmitted)
-	if r.Routing != messaging.RoutingUnknown {
-		t.Errorf("routing %v is claimed for a message that was not mandatory", r.Routing)
+	// Where it is not asked for, the broker drops it and acknowledges: neither routing
+	// nor persistence is claimed, whatever queue is bound.
+	for _, key := range []string{"nobody", "k"} {
+		e := to("e", key, "mandatory-routing", false)
+		caps, err := a.Capabilities(t.Context(), e)
+		if err != nil || caps.ReplicationOrPersistenceEvidence {
+			t.Errorf("key %s: capabilities %+v (%v)", key, caps, err)
+		}
+		r = publish(t, p, e, message("", "{}"))[0]
+		want(t, r, messaging.Confirmed, "", messaging.Transmitted)
+		if r.Routing != messaging.RoutingUnknown || r.Evidence.Level != messaging.LevelBrokerAck {
+			t.Errorf("key %s: %v, %v is claimed for a message that was not mandatory", key, r.Routing, r.Evidence.Level)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type link struct {
 	changed signal // session up or down, attempt failed, blocked, wire drained
 	cancel  context.CancelFunc
 	done    chan struct{}
+	told    string // the last reason that was logged as a warning; run's own
 
 	mu       sync.Mutex
 	session  *session           // nil while there is none
@@ -71,8 +72,9 @@ func (l *link) attempt(ctx context.Context, seed *int) *session {
 	for range l.cfg.Seeds {
 		address := l.cfg.Seeds[*seed%len(l.cfg.Seeds)]
 		*seed++
-		s, err := dial(ctx, l.cfg, address, l.changed.fire)
+		s, err := dial(ctx, l.cfg, address, l.log, l.changed.fire)
 		if err == nil {
+			l.told = ""
 			l.log.Info("connected", "address", address)
 			return s
 		}
@@ -82,7 +84,12 @@ func (l *link) attempt(ctx context.Context, seed *int) *session {
 		l.log.Debug("connect", "address", address, "failure", err.failure.Code, "reason", err.failure.Message)
 		last = err
 	}
-	l.log.Warn("no connection", "failure", last.failure.Code, "reason", last.failure.Message)
+	level := slog.LevelWarn
+	if l.told == last.failure.Message {
+		level = slog.LevelDebug // said already
+	}
+	l.told = last.failure.Message
+	l.log.Log(ctx, level, "no connection", "failure", last.failure.Code, "reason", last.failure.Message)
 	l.fail(last.failure)
 	return nil
 }

@@ -53,7 +53,8 @@ func newPublisher(a *Adapter) *Publisher {
 //
 // done is called when the broker answered, when the channel or connection ended,
 // or when the endpoint's abandon-after (default 60 s) is over; the channel is
-// then closed first. It runs on the goroutine that reads the broker's answers.
+// then closed first. It runs on the goroutine that reads the broker's answers,
+// and on the caller's for a message of which nothing was written.
 func (p *Publisher) Publish(ctx context.Context, to transport.Endpoint, ms []transport.Message, done func(i int, r messaging.PublishResult)) {
 	c := &call{publisher: p, done: done, began: time.Now(), keys: keysOf(ms)}
 	r, err := parseRoute(to)
@@ -141,7 +142,7 @@ func (p *Publisher) stopped() bool {
 
 // level is what a confirm of this endpoint is worth.
 func (p *Publisher) level(r *route) messaging.ConfirmationLevel {
-	if seen, _ := p.adapter.proofs.last(r.proofKey()); seen.durable {
+	if p.adapter.evidence(r) {
 		return messaging.LevelReplicationOrPersistenceAck
 	}
 	return messaging.LevelBrokerAck

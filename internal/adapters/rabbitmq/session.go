@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 type session struct {
 	conn    *amqp.Connection
 	wire    *wire
+	log     *slog.Logger
 	changed func()        // called when blocked turns
 	blocked atomic.Bool   // the broker asked to stop publishing
 	ended   chan struct{} // closed when the connection is gone
@@ -23,8 +25,8 @@ type session struct {
 	tasks sync.WaitGroup
 }
 
-func newSession(conn *amqp.Connection, w *wire, changed func()) *session {
-	s := &session{conn: conn, wire: w, changed: changed, ended: make(chan struct{})}
+func newSession(conn *amqp.Connection, w *wire, log *slog.Logger, changed func()) *session {
+	s := &session{conn: conn, wire: w, log: log, changed: changed, ended: make(chan struct{})}
 	blocks := conn.NotifyBlocked(make(chan amqp.Blocking, 8))
 	closes := conn.NotifyClose(make(chan *amqp.Error, 1))
 	go s.watch(blocks, closes)
@@ -42,6 +44,11 @@ func (s *session) watch(blocks chan amqp.Blocking, closes chan *amqp.Error) {
 				continue
 			}
 			s.blocked.Store(b.Active)
+			if b.Active {
+				s.log.Warn("the broker blocks the connection: nothing is sent until it lifts the alarm", "reason", b.Reason)
+			} else {
+				s.log.Info("the broker lets the connection go on")
+			}
 			s.changed()
 		case <-closes: // an error, or closed without one
 			s.drop()
