@@ -156,3 +156,8 @@ update messaging_outbox_lane l
    set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false
   from mine where l.lane = mine.lane
 returning l.lane;
+
+-- name: Pauses :many
+select c.name, min(c.reason)::text as reason from messaging_control c
+ where c.scope = 'destination' and c.verb = 'PAUSE' and (c.expires_at is null or c.expires_at > clock_timestamp())
+ group by c.name;

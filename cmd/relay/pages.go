@@ -44,7 +44,7 @@ func (s stats) OutboxStats(ctx context.Context) (actuator.Stats, error) {
 	out := actuator.Stats{AsOf: now.AsOf}
 	for _, d := range now.Destinations {
 		out.Destinations = append(out.Destinations, actuator.DestinationStats{
-			Name: messaging.DestinationName(d.Destination), Leased: d.Leased, Oldest: d.Oldest, Served: d.Served, Lanes: d.Lanes,
+			Name: messaging.DestinationName(d.Destination), Leased: d.Leased, Oldest: d.Oldest, Served: d.Served, Paused: d.Paused, Lanes: d.Lanes,
 			Pending: d.Rows[outbox.Pending], Scheduled: d.Rows[outbox.Scheduled], RetryableFailure: d.Rows[outbox.RetryableFailure],
 			Ambiguous: d.Rows[outbox.Ambiguous], Held: d.Rows[outbox.Held], Published: d.Rows[outbox.Published], Parked: d.Rows[outbox.Parked],
 		})

@@ -75,6 +75,19 @@ func (s *Store) Peers(ctx context.Context) (peers []Peer, err error) {
 	return peers, err
 }
 
+// Pauses are the destinations that someone paused, with a reason of one of the pauses.
+func (s *Store) Pauses(ctx context.Context) (reasons map[string]string, err error) {
+	reasons = map[string]string{}
+	err = s.do(ctx, "read pauses", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.Pauses(ctx)
+		for _, r := range rows {
+			reasons[r.Name] = r.Reason
+		}
+		return err
+	})
+	return reasons, err
+}
+
 // YoungServer tells a database server that runs for less than a lease: lanes that look expired may be those of relays
 // which could not renew meanwhile.
 func (s *Store) YoungServer(ctx context.Context) (young bool, err error) {

@@ -32,6 +32,8 @@ type DestinationStats struct {
 	Oldest time.Duration
 	// Served tells that a live relay serves the destination.
 	Served bool
+	// Paused is the reason of a pause, empty for none.
+	Paused string
 	// Lanes by FREE, LEASED and EXPIRED.
 	Lanes map[string]int64
 }
@@ -59,6 +61,9 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		if err := c.countOpen(ctx, q, max(exactRows/int64(max(len(c.lanes), 1)), 100)); err != nil {
 			return err
 		}
+		if err := c.markPaused(ctx, q); err != nil {
+			return err
+		}
 		size, err := q.TablePages(ctx)
 		if err != nil {
 			return err
@@ -74,6 +79,17 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	}
 	out.Destinations = c.sorted()
 	return out, nil
+}
+
+// markPaused names the reason of a pause of a registered destination.
+func (c *counter) markPaused(ctx context.Context, q *outboxdb.Queries) error {
+	rows, err := q.Pauses(ctx)
+	for _, r := range rows {
+		if d := c.found[r.Name]; d != nil {
+			d.Paused = cmp.Or(r.Reason, "no reason given")
+		}
+	}
+	return err
 }
 
 // counter gathers by destination what the statements say by lane.

@@ -28,6 +28,11 @@ type BreakerConfig struct {
 	OpenFor, OpenMax time.Duration
 }
 
+// newBreaker is closed.
+func newBreaker(c BreakerConfig, change func(s BreakerState, reason string)) *breaker {
+	return &breaker{c: c, change: change, since: time.Now()}
+}
+
 // breaker counts failures and says whether rows may be sent. It is shared by the pumps of a broker.
 type breaker struct {
 	c      BreakerConfig

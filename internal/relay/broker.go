@@ -29,10 +29,10 @@ func (r *Relay) openBroker(ctx context.Context, name string, b Broker, endpoints
 	}
 	br := &broker{name: name, adapter: b.Adapter, publisher: p}
 	br.slots = slots{limit: limit, share: share, changed: func(used int) { r.c.Hooks.InFlight(name, used) }}
-	br.breaker = &breaker{c: r.c.Breaker, change: func(s BreakerState, reason string) {
+	br.breaker = newBreaker(r.c.Breaker, func(s BreakerState, reason string) {
 		r.c.Hooks.Breaker(name, "", s, reason)
 		r.wakeBroker(name)
-	}}
+	})
 	return br, nil
 }
 

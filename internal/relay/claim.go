@@ -129,6 +129,7 @@ func (p *pump) readLane(l *lane, c outbox.LaneClaim, rows []outbox.Row, now time
 		return
 	}
 	l.workAt = now
+	defer p.countLateCommits()
 	l.cursor = max(l.cursor, rows[len(rows)-1].Seq)
 	b := &batch{lo: rows[0].Seq, hi: rows[len(rows)-1].Seq}
 	for i := range rows {
@@ -136,6 +137,14 @@ func (p *pump) readLane(l *lane, c outbox.LaneClaim, rows []outbox.Row, now time
 	}
 	if b.left > 0 {
 		l.batches = append(l.batches, b)
+	}
+}
+
+// countLateCommits tells of rows that became visible behind a published one of their key: their writers overlapped.
+func (p *pump) countLateCommits() {
+	if p.lateCommits > 0 {
+		p.r.c.Hooks.LateCommit(p.d.Name, p.lateCommits)
+		p.lateCommits = 0
 	}
 }
 
@@ -162,6 +171,9 @@ func (p *pump) admit(l *lane, b *batch, row outbox.Row) {
 	}
 	k := l.key(name)
 	f.key = k
+	if row.Seq < l.last[name] && row.Attempts == 0 {
+		p.lateCommits++
+	}
 	switch {
 	case k.blocked && b != nil:
 		p.setAside(f)

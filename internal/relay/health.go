@@ -24,7 +24,9 @@ type DestinationHealth struct {
 	Since  time.Time
 	// State of the breaker that decides, the broker's or the destination's.
 	State BreakerState
-	Lanes int
+	// Paused by someone, whatever the breakers say.
+	Paused bool
+	Lanes  int
 }
 
 // Health of every served destination now.
@@ -36,10 +38,17 @@ func (r *Relay) Health() Health {
 	for _, p := range r.pumps {
 		d := DestinationHealth{Name: p.d.Name, Broker: p.broker.name, Ready: true, Lanes: r.registry.count(p.d.Name)}
 		for _, b := range []*breaker{p.broker.breaker, p.breaker} {
-			if s, reason, since := b.snapshot(); s != BreakerClosed {
+			s, reason, since := b.snapshot()
+			if since.After(d.Since) {
+				d.Since = since
+			}
+			if s != BreakerClosed {
 				d.Ready, d.State, d.Reason, d.Since = false, s, reason, since
 				break
 			}
+		}
+		if pause := p.paused.Load(); pause != nil {
+			d.Ready, d.Paused, d.Reason, d.Since = false, true, "PAUSED", pause.since
 		}
 		h.Destinations = append(h.Destinations, d)
 	}

@@ -24,6 +24,8 @@ type Hooks struct {
 	LateConfirmed func(d messaging.DestinationName, rows int)
 	// LateAnswer: an adapter's answer after the verdict.
 	LateAnswer func(broker string, c messaging.Completion)
+	// LateCommit: rows became visible behind a published row of their key.
+	LateCommit func(d messaging.DestinationName, rows int)
 	// TakenOver: rows in the window of a dead relay became AMBIGUOUS.
 	TakenOver func(d messaging.DestinationName, rows int64)
 	// Weak: confirmed below the level that the profile asks for.
@@ -48,6 +50,7 @@ func (h *Hooks) setDefaults() {
 	nop(&h.LostLease, func(messaging.DestinationName, int) {})
 	nop(&h.LateConfirmed, func(messaging.DestinationName, int) {})
 	nop(&h.LateAnswer, func(string, messaging.Completion) {})
+	nop(&h.LateCommit, func(messaging.DestinationName, int) {})
 	nop(&h.TakenOver, func(messaging.DestinationName, int64) {})
 	nop(&h.Weak, func(messaging.DestinationName, int) {})
 	nop(&h.Breaker, func(string, messaging.DestinationName, BreakerState, string) {})

@@ -44,6 +44,8 @@ type lane struct {
 	ids     map[uuid.UUID]struct{}
 	window  bool // the database may hold a window for this lane
 	keys    map[string]*key
+	// last published seq of recent keys, to see rows that became visible behind it.
+	last map[string]int64
 }
 
 // batch is what one claim read from one lane's PENDING rows.
@@ -55,7 +57,7 @@ type batch struct {
 func newLane(p *pump, l outbox.Lease, valid time.Duration) *lane {
 	ln := &lane{
 		lease: l, pump: p, low: l.LowSeq, check: true, fromZero: true, workAt: time.Now(),
-		ids: map[uuid.UUID]struct{}{}, keys: map[string]*key{},
+		ids: map[uuid.UUID]struct{}{}, keys: map[string]*key{}, last: map[string]int64{},
 	}
 	ln.valid.Store(int64(valid))
 	ln.changes.Store(l.Changes)
@@ -107,6 +109,17 @@ func (l *lane) closed(f *flight) {
 			l.batches = slices.DeleteFunc(l.batches, func(o *batch) bool { return o == b })
 		}
 	}
+}
+
+// lastKeys bounds the keys whose last published seq is remembered per lane.
+const lastKeys = 4096
+
+// publishedKey notes that the key's rows up to seq have been published.
+func (l *lane) publishedKey(name string, seq int64) {
+	if len(l.last) >= lastKeys {
+		clear(l.last)
+	}
+	l.last[name] = max(l.last[name], seq)
 }
 
 // key is an ordering key with rows in this process's hands, or with rows in the table that wait.

@@ -38,13 +38,15 @@ type pump struct {
 	holds  []*flight
 	ready  []*flight // may be sent now
 
-	flights    map[uuid.UUID]*flight
-	unresolved map[uuid.UUID]*flight // outcome recorded, adapter not done
-	places     int                   // of the broker, held
-	bytes      int64
-	calls      int // publish calls open
-	probing    bool
-	busy       atomic.Bool // something is on its way, or about to be
+	flights     map[uuid.UUID]*flight
+	unresolved  map[uuid.UUID]*flight // outcome recorded, adapter not done
+	places      int                   // of the broker, held
+	bytes       int64
+	calls       int // publish calls open
+	lateCommits int
+	probing     bool
+	busy        atomic.Bool // something is on its way, or about to be
+	paused      atomic.Pointer[pauseReason]
 
 	draining   bool
 	finishing  bool
@@ -61,10 +63,10 @@ func newPump(r *Relay, d *Destination, b *broker) *pump {
 		r: r, d: d, broker: b, box: newMailbox(), due: map[*lane]bool{}, flights: map[uuid.UUID]*flight{},
 		unresolved: map[uuid.UUID]*flight{}, drainedNow: make(chan struct{}), log: r.c.Logger.With("destination", string(d.Name)),
 	}
-	p.breaker = &breaker{c: r.c.Breaker, change: func(s BreakerState, reason string) {
+	p.breaker = newBreaker(r.c.Breaker, func(s BreakerState, reason string) {
 		r.c.Hooks.Breaker(b.name, d.Name, s, reason)
 		p.box.wake()
-	}}
+	})
 	p.rec = newRecorder(p)
 	return p
 }
@@ -213,6 +215,9 @@ func (p *pump) fine() { p.troubles = 0 }
 
 // allowed says how many rows the breakers let through: any number (negative), one, or none for a while.
 func (p *pump) allowed(ctx context.Context, now time.Time) (rows int, wait time.Duration) {
+	if p.paused.Load() != nil {
+		return 0, p.r.c.Poll
+	}
 	b, d := p.broker.breaker.permit(now), p.breaker.permit(now)
 	switch {
 	case b.wait > 0 || d.wait > 0:
@@ -226,6 +231,23 @@ func (p *pump) allowed(ctx context.Context, now time.Time) (rows int, wait time.
 		return 0, p.r.c.Breaker.OpenFor
 	default:
 		return 1, 0
+	}
+}
+
+// pauseReason is why and since when someone paused a destination.
+type pauseReason struct {
+	text  string
+	since time.Time
+}
+
+// pauseFor pauses the destination, or lets it go on. What is on its way is finished.
+func (p *pump) pauseFor(reason string, stop bool) {
+	switch now := p.paused.Load(); {
+	case stop && now == nil:
+		p.paused.Store(&pauseReason{text: reason, since: time.Now()})
+	case !stop && now != nil:
+		p.paused.Store(nil)
+		p.box.wake()
 	}
 }
 

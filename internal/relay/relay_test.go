@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -581,5 +582,60 @@ func wait(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 		time.Sleep(5 * time.Millisecond) // between two looks
+	}
+}
+
+func TestAPausedDestinationWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := b.db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into messaging_control (scope, name, verb, owner, reason) values ('destination', 'orders', 'PAUSE', 'a', 'maintenance'), ('destination', 'orders', 'PAUSE', 'b', 'x')`)
+	r, _ := b.start()
+	wait(t, "the pause to be seen", func() bool { h := r.Health(); return len(h.Destinations) == 1 && h.Destinations[0].Paused })
+	b.add(5, 0)
+	exec(`delete from messaging_control where owner = 'a'`)
+	never(t, time.Second, "a row was published while one pause stood", func() bool { return len(b.broker.all()) > 0 })
+	exec(`update messaging_control set expires_at = now()`)
+	b.until(map[string]int{"PUBLISHED": 5})
+}
+
+func TestLateCommitsAreCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var late atomic.Int64
+	b.start(func(c *relay.Config) {
+		c.Hooks.LateCommit = func(_ messaging.DestinationName, rows int) { late.Add(int64(rows)) }
+	})
+	tx, err := b.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `select messaging_outbox_add('orders', 'order.created', 'shop', '{}', 'k0')`); err != nil {
+		t.Fatal(err)
+	}
+	b.add(1, 1)
+	b.until(map[string]int{"PUBLISHED": 1})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.until(map[string]int{"PUBLISHED": 2})
+	if n := late.Load(); n != 1 {
+		t.Errorf("%d late commits counted, want 1", n)
+	}
+}
+
+// never fails when the condition comes true within the period.
+func never(t *testing.T, period time.Duration, what string, bad func() bool) {
+	t.Helper()
+	for end := time.Now().Add(period); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if bad() {
+			t.Fatal(what)
+		}
 	}
 }

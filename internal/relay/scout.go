@@ -82,6 +82,14 @@ func (s *scout) look(ctx context.Context) (busy bool, err error) {
 		}
 		s.peersAt = time.Now()
 	}
+	paused, err := s.r.c.Store.Pauses(ctx)
+	if err != nil {
+		return false, err
+	}
+	for name, p := range s.pumps {
+		reason, stop := paused[name]
+		p.pauseFor(reason, stop)
+	}
 	s.r.alive()
 	s.r.polled.Store(int64(s.r.since()))
 	byDestination := map[string][]outbox.Work{}

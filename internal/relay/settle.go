@@ -138,6 +138,9 @@ func (p *pump) conclude(f *flight, delay time.Duration) {
 	}
 	if f.key != nil {
 		f.key.unrecorded++
+		if f.end.state == outbox.Published {
+			f.lane.publishedKey(f.key.name, f.row.Seq)
+		}
 	}
 	o := outbox.Outcome{
 		Lane: f.lane.lease.Lane, Epoch: f.lane.lease.Epoch, ID: f.row.MessageID, Version: f.row.Version, FromIDs: f.byID(),

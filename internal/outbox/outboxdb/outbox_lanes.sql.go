@@ -330,6 +330,37 @@ func (q *Queries) MarkLostRange(ctx context.Context, arg MarkLostRangeParams) (M
 	return i, err
 }
 
+const pauses = `-- name: Pauses :many
+select c.name, min(c.reason)::text as reason from messaging_control c
+ where c.scope = 'destination' and c.verb = 'PAUSE' and (c.expires_at is null or c.expires_at > clock_timestamp())
+ group by c.name
+`
+
+type PausesRow struct {
+	Name   string
+	Reason string
+}
+
+func (q *Queries) Pauses(ctx context.Context) ([]PausesRow, error) {
+	rows, err := q.db.Query(ctx, pauses)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PausesRow
+	for rows.Next() {
+		var i PausesRow
+		if err := rows.Scan(&i.Name, &i.Reason); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const registerDestinations = `-- name: RegisterDestinations :exec
 
 select messaging_outbox_register($1::text[])
