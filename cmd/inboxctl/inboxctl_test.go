@@ -40,8 +40,16 @@ func fixture(t *testing.T) (db *dbtest.DB, env []string) {
 func TestUsageErrorsExitWith2(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{}, {"outbox"}, {"outbox", "lists"}, {"outbox", "list", "x"}, {"outbox", "list", "--status", "GONE"}, {"outbox", "list", "--limit", "0"},
-		{"outbox", "stats", "-o", "xml"}, {"destinations"}, {"destinations", "list", "--nope"}, {"relay"},
+		{},
+		{"outbox"},
+		{"outbox", "lists"},
+		{"outbox", "list", "x"},
+		{"outbox", "list", "--status", "GONE"},
+		{"outbox", "list", "--limit", "0"},
+		{"outbox", "stats", "-o", "xml"},
+		{"destinations"},
+		{"destinations", "list", "--nope"},
+		{"relay"},
 	} {
 		program.Run(t, nil, args...).Want(t, 2, "inboxctl: ", "--help' for usage.")
 	}

@@ -68,7 +68,8 @@ func assemble(c *config.Config, pool *pgxpool.Pool, bs brokers, log *slog.Logger
 
 // run serves the actuator and runs the relay until ctx ends, or until nothing is left to publish.
 func (p *process) run(ctx context.Context, o runOptions) error {
-	listener, err := net.Listen("tcp", p.c.HTTP.Listen)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", p.c.HTTP.Listen)
 	if err != nil {
 		return cli.Fail(cli.Failed, "http.listen: %w", err)
 	}

@@ -15,8 +15,23 @@ import (
 func TestUsageErrorsExitWith2(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{}, {"rum"}, {"--nope"}, {"run", "--nope"}, {"run", "extra"}, {"run"}, {"run", "--timeout", "soon", "--config", "x"}, {"check"}, {"config"}, {"config", "chek"}, {"config", "check"},
-		{"migrate"}, {"migrate", "sideways"}, {"migrate", "up", "now"}, {"migrate", "down", "--to", "-3"}, {"migrate", "status", "-o", "yaml"}, {"version", "x"},
+		{},
+		{"rum"},
+		{"--nope"},
+		{"run", "--nope"},
+		{"run", "extra"},
+		{"run"},
+		{"run", "--timeout", "soon", "--config", "x"},
+		{"check"},
+		{"config"},
+		{"config", "chek"},
+		{"config", "check"},
+		{"migrate"},
+		{"migrate", "sideways"},
+		{"migrate", "up", "now"},
+		{"migrate", "down", "--to", "-3"},
+		{"migrate", "status", "-o", "yaml"},
+		{"version", "x"},
 	} {
 		r := relay(t, nil, args...)
 		r.Want(t, 2, "relay: ", "--help' for usage.")

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -69,8 +70,8 @@ func load(t *testing.T, text string, env ...string) (*Config, []string, []Findin
 	if err == nil {
 		return c, warnings, nil
 	}
-	refused, ok := err.(*Error)
-	if !ok {
+	var refused *Error
+	if !errors.As(err, &refused) {
 		t.Fatalf("%T is no *Error: %v", err, err)
 	}
 	if c != nil {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func settings() map[string]setting {
 
 func collect(t reflect.Type, path string, index []int, out map[string]setting) {
 	for _, f := range fieldsOf(t) {
-		child, at := join(path, f.Tag.Get("yaml")), append(index[:len(index):len(index)], f.Index...)
+		child, at := join(path, f.Tag.Get("yaml")), slices.Concat(index, f.Index)
 		elem := reflect.New(f.Type).Elem()
 		for elem.Kind() == reflect.Pointer {
 			elem = reflect.New(elem.Type().Elem()).Elem()

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,8 +204,8 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 		t.Fatal(findings)
 	}
 	err := c.Ready("relay.yaml")
-	refused, ok := err.(*Error)
-	if !ok {
+	var refused *Error
+	if !errors.As(err, &refused) {
 		t.Fatalf("%v", err)
 	}
 	var paths []string

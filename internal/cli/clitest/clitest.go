@@ -4,6 +4,7 @@ package clitest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -26,7 +27,8 @@ func Main(m *testing.M, p *Program) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	p.path = filepath.Join(dir, "program")
-	if out, err := exec.Command("go", "build", "-o", p.path, ".").CombinedOutput(); err != nil {
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", p.path, ".") //nolint:gosec // the path is a temporary one of our own
+	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		return 1
 	}
@@ -36,7 +38,7 @@ func Main(m *testing.M, p *Program) int {
 // Command makes a process with an environment of its own: nothing of the test's comes in but PATH.
 func (p *Program) Command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), p.path, args...)
+	cmd := exec.CommandContext(t.Context(), p.path, args...) //nolint:gosec // the program under test
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
 	return cmd
 }
