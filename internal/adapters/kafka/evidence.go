@@ -20,8 +20,12 @@ type proof struct {
 	maxMessage int
 }
 
-// unproved stands for a topic whose settings could not be read: nothing is claimed.
-var unproved = &proof{}
+// Stand-ins for a topic whose settings could not be read, or must not be: nothing is
+// claimed.
+var (
+	unproved   = &proof{}
+	unreadable = &proof{}
+)
 
 // configWait bounds the question for a topic's settings, which publishing waits for
 // once, at the topic's first use.
@@ -74,7 +78,10 @@ func (t *topic) prove(ctx context.Context, seen layout) *cause {
 			t.adapter.log.Warn("topic no longer replicated: confirmations prove less", "topic", t.name)
 		}
 		t.learned.Store(0)
-	case t.proof.Load() == nil && (c.lasting || t.unread.Load() >= maxUnread-1):
+	case t.proof.Load() != nil:
+	case c.lasting:
+		t.proof.Store(unreadable)
+	case t.unread.Load() >= maxUnread-1:
 		t.proof.Store(unproved)
 	}
 	return c

@@ -283,6 +283,20 @@ func TestEvidence_Replicated(t *testing.T) {
 	}
 }
 
+// TestEvidence_FirstProofIsWaitedFor: settings that cannot be read at first are asked
+// for again before anything is confirmed below what the topic gives.
+func TestEvidence_FirstProofIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, kfake.NumBrokers(3))
+	topic := c.topic(t, 1, "min.insync.replicas", "2")
+	h := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.RequestTimedOut})
+	_, p := c.adapter(t)
+	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), "CONFIRMED REPLICATION_OR_PERSISTENCE_ACK TRANSMITTED NOT_APPLICABLE")
+	if h.Hits() == 0 {
+		t.Error("the fault did not take place")
+	}
+}
+
 // TestEvidence_OneReplica: a real topic of one replica confirms as the broker's word.
 func TestEvidence_OneReplica(t *testing.T) {
 	t.Parallel()

@@ -125,6 +125,7 @@ func TestEvidence_TLS(t *testing.T) {
 		want     string
 	}{
 		"known authority":                {"KAFKA_TLS_BOOTSTRAP", &tls.Config{RootCAs: known}, confirmedVerdict},
+		"known authority and password":   {"KAFKA_SASL_TLS_BOOTSTRAP", &tls.Config{RootCAs: known}, confirmedVerdict},
 		"known authority and client":     {"KAFKA_MTLS_BOOTSTRAP", &tls.Config{RootCAs: known, Certificates: []tls.Certificate{own}}, confirmedVerdict},
 		"unknown authority":              {"KAFKA_TLS_BOOTSTRAP", &tls.Config{RootCAs: x509.NewCertPool()}, authentication},
 		"no client certificate":          {"KAFKA_MTLS_BOOTSTRAP", &tls.Config{RootCAs: known}, authentication},
@@ -138,6 +139,9 @@ func TestEvidence_TLS(t *testing.T) {
 				timeout = 2 * time.Second // it is tried to the end
 			}
 			_, p := c.adapter(t, func(conf *Config) {
+				if v.listener == "KAFKA_SASL_TLS_BOOTSTRAP" {
+					asUser(t, "SCRAM-SHA-256", "PRODUCER", right(t, "PRODUCER"))(conf)
+				}
 				conf.Seeds, conf.TLS = strings.Split(testenv.Require(t, v.listener), ","), v.conf
 			})
 			expectAll(t, publish(t, p, endpoint(topic), timeout, message("k", "1")), v.want)

@@ -133,21 +133,16 @@ func (p *partition) resolve(items []*item) {
 
 // unblocked rejects the items that stand behind a failure of their key in their call.
 func (p *partition) unblocked(items []*item) []*item {
-	kept := items[:0:0]
-	for i, it := range items {
+	kept := 0
+	for _, it := range items {
 		if it.call.isBlocked(it) {
-			if kept == nil {
-				kept = append(make([]*item, 0, len(items)), items[:i]...)
-			}
 			p.end(it, rejection(causePredecessor, false, 0))
-		} else if kept != nil {
-			kept = append(kept, it)
+			continue
 		}
+		items[kept] = it
+		kept++
 	}
-	if kept == nil {
-		return items
-	}
-	return kept
+	return items[:kept]
 }
 
 // hand gives every item of a resolved batch its result.

@@ -16,8 +16,9 @@ type settings struct {
 	// request is how long a broker may wait for its in-sync replicas. Default 2 s,
 	// at most timeout.
 	request time.Duration
-	// delivery is how long an unanswered batch is written again, counted from
-	// Publish. Default 10 s, at least twice timeout.
+	// delivery is how long a write, the first or another of an unanswered batch, may
+	// begin, counted from Publish. Default timeout: then nothing is written after the
+	// caller's verdict, whose lease may be another's soon.
 	delivery time.Duration
 	// abandon is when an unresolved batch is given up whatever it waits for, its
 	// connection closed and its partition's session renewed. Default 60 s, at least
@@ -53,7 +54,7 @@ func settingsOf(e transport.Endpoint) (settings, error) {
 	}
 	setDefault(&s.timeout, 5*time.Second)
 	setDefault(&s.request, min(2*time.Second, s.timeout))
-	setDefault(&s.delivery, max(10*time.Second, 2*s.timeout))
+	setDefault(&s.delivery, s.timeout)
 	setDefault(&s.abandon, max(time.Minute, s.delivery))
 	switch {
 	case s.request > s.timeout:

@@ -12,7 +12,7 @@ import (
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s, err := settingsOf(endpoint("t"))
-	if err != nil || s.timeout != 5*time.Second || s.request != 2*time.Second || s.delivery != 10*time.Second || s.abandon != time.Minute {
+	if err != nil || s.timeout != 5*time.Second || s.request != 2*time.Second || s.delivery != 5*time.Second || s.abandon != time.Minute {
 		t.Errorf("defaults: %+v, %v", s, err)
 	}
 	s, err = settingsOf(endpoint("t", "timeout", time.Second))
