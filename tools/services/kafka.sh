@@ -24,6 +24,7 @@ D=$DATA_DIR/kafka
 . "$(dirname "$0")/lib.sh"
 RUN_AS=65534
 START_TIMEOUT=${KAFKA_START_TIMEOUT:-120}
+STOP_TIMEOUT=${KAFKA_STOP_TIMEOUT:-20} # then SIGKILL
 
 # The settings of a started cluster are kept, so that later verbs need only DATA_DIR.
 # shellcheck source=/dev/null
@@ -111,9 +112,11 @@ POM
 }
 train() { # a broker that runs once, as in a test, leaves the class archive when it stops
   DATA_DIR=$1 KAFKA_VERSION=$VERSION KAFKA_PORT=0 KAFKA_NODES=1 KAFKA_COMBINED=1 KAFKA_CONF='' KAFKA_TRAIN=1 "$0" start >/dev/null || true
-  DATA_DIR=$1 "$0" stop
-  [ -f "$1/kafka/classes.jsa" ] && cp "$1/kafka/classes.jsa" "$PREFIX/.jsa" && mv "$PREFIX/.jsa" "$PREFIX/classes.jsa"
+  DATA_DIR=$1 KAFKA_STOP_TIMEOUT=180 "$0" stop # it writes the archive when it ends
+  local made=0
+  [ -f "$1/kafka/classes.jsa" ] && cp "$1/kafka/classes.jsa" "$PREFIX/.jsa" && mv "$PREFIX/.jsa" "$PREFIX/classes.jsa" || made=1
   DATA_DIR=$1 "$0" destroy
+  return $made
 }
 
 port() { echo $((P + 10 * ($1 - 1) + $2)); }
@@ -335,9 +338,9 @@ start() {
 }
 stop() {
   local i
-  for i in $(brokers); do end "$D/n$i/pid" TERM 20 & done
+  for i in $(brokers); do end "$D/n$i/pid" TERM "$STOP_TIMEOUT" & done
   wait
-  [ "$COMBINED" = 1 ] || end "$D/n0/pid" TERM 20
+  [ "$COMBINED" = 1 ] || end "$D/n0/pid" TERM "$STOP_TIMEOUT"
 }
 started() { [ -f "$D/settings" ] || { echo "kafka.sh: nothing was started in $DATA_DIR" >&2; exit 1; }; }
 
