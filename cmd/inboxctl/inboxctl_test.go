@@ -73,7 +73,7 @@ func TestHelpIsComplete(t *testing.T) {
 
 func TestWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"outbox", "stats"}, {"outbox", "list"}, {"destinations", "list"}} {
+	for _, args := range [][]string{{"outbox", "stats"}, {"outbox", "list"}, {"destinations", "list"}, {"inbox", "stats"}, {"inbox", "prune"}} {
 		program.Run(t, nil, args...).Want(t, 3, "RELAY_DATABASE_URL is not set")
 		r := program.Run(t, []string{"RELAY_DATABASE_URL=postgres://u:S3cr3t@127.0.0.1:1/orders"}, args...)
 		r.Want(t, 4, "connection refused")
@@ -164,4 +164,39 @@ func TestDestinationsList(t *testing.T) {
 		}
 	}
 	program.Run(t, env, "destinations", "list", "-o", "json").Want(t, 0, `"name": "mails"`)
+}
+
+func TestInboxStatsAndPrune(t *testing.T) {
+	t.Parallel()
+	db, env := fixture(t)
+	_, err := db.Exec(t.Context(), `
+		insert into messaging_inbox (consumer_name, message_id, message_type, payload_hash, expires_at)
+		select c, messaging_uuidv7(), 'order.created', 'sha-256:00', now() + case when n <= 7 then interval '-1 second' else interval '1 day' end
+		  from unnest('{projection,mailer}'::text[]) as c, generate_series(1, 10) as n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats := func() map[string]consumerOutput {
+		t.Helper()
+		r := program.Run(t, env, "inbox", "stats", "-o", "json")
+		r.Want(t, 0)
+		var all []consumerOutput
+		if err := json.Unmarshal([]byte(r.Stdout), &all); err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]consumerOutput{}
+		for _, c := range all {
+			out[c.Consumer] = c
+		}
+		return out
+	}
+	if s := stats(); len(s) != 2 || s["mailer"].Messages != 10 || s["mailer"].Expired != 7 || s["mailer"].Oldest == nil {
+		t.Errorf("%+v", s)
+	}
+	program.Run(t, env, "inbox", "prune", "--batch", "3", "-o", "json").Want(t, 0, `"removed": 14`)
+	if s := stats(); s["mailer"].Messages != 3 || s["projection"].Expired != 0 {
+		t.Errorf("%+v", s)
+	}
+	program.Run(t, env, "inbox", "prune").Want(t, 0, "REMOVED", "0")
+	program.Run(t, env, "inbox", "stats").Want(t, 0, "CONSUMER", "projection")
 }

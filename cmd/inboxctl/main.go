@@ -21,7 +21,7 @@ and their configuration do not.
 
 Nothing but 'inbox prune' changes anything. No payload, header or key is ever shown.
 
-`+exitCodes, newOutboxCommand(), newDestinationsCommand())
+`+exitCodes, newOutboxCommand(), newDestinationsCommand(), newInboxCommand())
 	root.Version = cli.Build(version).Version
 	return root
 }

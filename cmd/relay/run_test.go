@@ -134,6 +134,18 @@ func TestRunUntilEmptyPublishesAndEnds(t *testing.T) {
 	relay(t, p.env, "run", "--until-empty", "--config", p.file(t)).Want(t, 0)
 }
 
+// What a pooler in transaction mode needs (no prepared statement, no listening) works with a server too.
+func TestRunInTheModeOfATransactionPooler(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	p.add(t, "order-events", 12)
+	env := append([]string{"RELAY_DATABASE_POOLER=transaction"}, p.env...)
+	relay(t, env, "run", "--until-empty", "--timeout", "60s", "--config", p.file(t)).Want(t, 0, "off behind a pooler in transaction mode")
+	if n := p.count(t, "PUBLISHED"); n != 12 {
+		t.Errorf("%d rows are published", n)
+	}
+}
+
 func TestRunUntilEmptySaysThatRowsAreLeft(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
