@@ -68,7 +68,6 @@ end;
 create table messaging_outbox (
     message_id            uuid primary key default messaging_uuidv7(),
     seq                   bigint not null generated always as identity (cache 1),
-    status                messaging_outbox_state not null default 'PENDING',
     created_at            timestamptz not null default clock_timestamp(),
     available_at          timestamptz not null default now(),
     occurred_at           timestamptz,
@@ -101,20 +100,22 @@ create table messaging_outbox (
                                    when claim_check is json object then claim_check::jsonb ->> 'checksum'
                                    else '' end) stored,
 
-    -- What became of it. Only the relay and an operator's verbs write these.
-    version               integer not null default 0,
-    attempts              integer not null default 0,
+    -- What became of it. Only the relay and an operator's verbs write these. What nearly every outcome changes stands
+    -- together at the end, because the log of an UPDATE holds everything from the first changed byte of a row to the last.
     crash_attempts        integer not null default 0,
     ambiguous_attempts    integer not null default 0,
     next_attempt_at       timestamptz,
     first_ambiguous_at    timestamptz,
     skipped_at            timestamptz,
-    published_at          timestamptz,
-    published_by          uuid,
+    status                messaging_outbox_state not null default 'PENDING',
+    version               integer not null default 0,
+    attempts              integer not null default 0,
     last_outcome          messaging_outbox_completion,
     last_transmission     messaging_outbox_transmission,
     last_confirmation     messaging_outbox_confirmation,
     last_routing          messaging_outbox_routing,
+    published_at          timestamptz,
+    published_by          uuid,
     last_position         varchar(640),
     last_failure_category varchar(80),
     last_failure_code     varchar(160),
