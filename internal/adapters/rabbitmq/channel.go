@@ -294,12 +294,6 @@ func (c *channel) retire() {
 	c.mu.Unlock()
 }
 
-func (c *channel) open() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ledger.open
-}
-
 // seal gives every open message its last verdict: the channel is gone.
 func (c *channel) seal() {
 	var said *amqp.Error

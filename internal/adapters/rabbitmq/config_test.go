@@ -63,8 +63,11 @@ func TestSeedsGetTheDefaultPort(t *testing.T) {
 		config     *Config
 		seed, want string
 	}{
-		{&plain, "host", "host:5672"}, {&secured, "host", "host:5671"}, {&plain, "host:1", "host:1"},
-		{&plain, "::1", "[::1]:5672"}, {&plain, "[::1]:9", "[::1]:9"},
+		{&plain, "host", "host:5672"},
+		{&secured, "host", "host:5671"},
+		{&plain, "host:1", "host:1"},
+		{&plain, "::1", "[::1]:5672"},
+		{&plain, "[::1]:9", "[::1]:9"},
 	} {
 		if got, err := c.config.address(c.seed); err != nil || got != c.want {
 			t.Errorf("%s becomes %s (%v), want %s", c.seed, got, err, c.want)
@@ -116,8 +119,8 @@ func TestParseRoute(t *testing.T) {
 
 func TestPausesGrowToTheirLimit(t *testing.T) {
 	p := pauses{initial: 100 * time.Millisecond, most: time.Second}
-	for i, most := range []time.Duration{100, 200, 400, 800, 1000, 1000} {
-		most *= time.Millisecond
+	for i, ms := range []int{100, 200, 400, 800, 1000, 1000} {
+		most := time.Duration(ms) * time.Millisecond
 		if got := p.next(); got < most/2 || got > most {
 			t.Errorf("pause %d is %v, want %v to %v", i+1, got, most/2, most)
 		}

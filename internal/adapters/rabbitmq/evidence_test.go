@@ -215,7 +215,7 @@ func TestEvidence_B13_StoredAndTheAnswerLost(t *testing.T) {
 				want(t, r, messaging.Ambiguous, messaging.CodeConnectionLost, messaging.MayHaveBeenTransmitted)
 			}
 		}
-		if took := time.Since(began); took > limit+time.Second {
+		if took := time.Since(began); took > limit+2*time.Second {
 			t.Errorf("the attempt took %v", took)
 		}
 		proxy.server(nil)
@@ -249,7 +249,7 @@ func TestEvidence_BrokerMute(t *testing.T) {
 	}
 	r := results.wait(patience)[0]
 	want(t, r, messaging.Ambiguous, messaging.CodeConfirmTimeout, messaging.MayHaveBeenTransmitted)
-	if took := time.Since(began); took < abandon || took > abandon+3*time.Second {
+	if took := time.Since(began); took < abandon || took > abandon+8*time.Second {
 		t.Errorf("given up after %v, want %v", took, abandon)
 	}
 	if r.Elapsed < abandon {

@@ -76,6 +76,7 @@ func (p *faultProxy) client(f func(amqpFrame) fate) {
 	defer p.mu.Unlock()
 	p.fromClient = f
 }
+
 func (p *faultProxy) server(f func(amqpFrame) fate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,10 +7,26 @@ func TestTopicMatches(t *testing.T) {
 		pattern, key string
 		want         bool
 	}{
-		{"a.b", "a.b", true}, {"a.b", "a.c", false}, {"a.b", "a.b.c", false}, {"a.*", "a.b", true}, {"a.*", "a", false},
-		{"a.*", "a.b.c", false}, {"#", "", true}, {"#", "a.b.c", true}, {"a.#", "a", true}, {"a.#", "a.b.c", true},
-		{"a.#.z", "a.z", true}, {"a.#.z", "a.b.c.z", true}, {"a.#.z", "a.b.c", false}, {"*", "", false}, {"", "", true},
-		{"", "a", false}, {"#.*", "a", true}, {"#.*", "", false}, {"*.#", "a.b", true}, {"a", "A", false},
+		{"a.b", "a.b", true},
+		{"a.b", "a.c", false},
+		{"a.b", "a.b.c", false},
+		{"a.*", "a.b", true},
+		{"a.*", "a", false},
+		{"a.*", "a.b.c", false},
+		{"#", "", true},
+		{"#", "a.b.c", true},
+		{"a.#", "a", true},
+		{"a.#", "a.b.c", true},
+		{"a.#.z", "a.z", true},
+		{"a.#.z", "a.b.c.z", true},
+		{"a.#.z", "a.b.c", false},
+		{"*", "", false},
+		{"", "", true},
+		{"", "a", false},
+		{"#.*", "a", true},
+		{"#.*", "", false},
+		{"*.#", "a.b", true},
+		{"a", "A", false},
 	}
 	for _, c := range cases {
 		if got := topicMatches(c.pattern, c.key); got != c.want {

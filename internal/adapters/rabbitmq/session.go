@@ -50,7 +50,7 @@ func (s *session) watch(blocks chan amqp.Blocking, closes chan *amqp.Error) {
 				s.log.Info("the broker lets the connection go on")
 			}
 			s.changed()
-		case <-closes: // an error, or closed without one
+		case _, _ = <-closes: // an error, or closed without one
 			s.drop()
 			return
 		}
