@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
@@ -20,7 +21,7 @@ func TestB21_BatchTooLargeThoughEachRecordFits(t *testing.T) {
 	check := func(t *testing.T, c cluster, limit string, change ...func(*Config)) {
 		topic := c.topic(t, 1, "max.message.bytes", limit)
 		_, p := c.adapter(t, change...)
-		rs := publish(t, p, endpoint(topic), 10*time.Second, numbered("k", "m", 20, 200_000)...)
+		rs := publish(t, p, endpoint(topic), 20*time.Second, numbered("k", "m", 20, 200_000)...)
 		expectAll(t, rs, confirmedVerdict)
 		var want []string
 		for i := range 20 {
@@ -48,7 +49,7 @@ func TestB22_OneGiantMessage(t *testing.T) {
 			ms = append(ms, message(fmt.Sprint("k", i), fmt.Sprint("v", i)))
 		}
 		ms[50].Value = make([]byte, 5<<20)
-		rs := publish(t, p, endpoint(topic), 10*time.Second, ms...)
+		rs := publish(t, p, endpoint(topic), 20*time.Second, ms...)
 		for i, r := range rs {
 			if i != 50 {
 				expect(t, r, confirmedVerdict)
@@ -88,11 +89,11 @@ func TestB23_UnknownTopicHoldsOnlyItsOwn(t *testing.T) {
 			t.Errorf("Inspect: %+v, %v", ds, err)
 		}
 		c.create(t, nope, 1)
-		eventually(t, 10*time.Second, "Inspect sees the topic", func() bool {
+		brokertest.Eventually(t, 20*time.Second, "Inspect sees the topic", func() bool {
 			ds, err := a.Inspect(t.Context(), []transport.Endpoint{endpoint(nope)})
 			return err == nil && len(ds) == 0
 		})
-		expectAll(t, publish(t, p, endpoint(nope), 10*time.Second, numbered("k", "n", 1000, 0)...), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(nope), 20*time.Second, numbered("k", "n", 1000, 0)...), confirmedVerdict)
 	})
 }
 
@@ -104,18 +105,18 @@ func TestB24_SessionForgotten(t *testing.T) {
 	onBoth(t, func(t *testing.T, c cluster) {
 		topic := c.topic(t, 1)
 		_, p := c.adapter(t)
-		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, numbered("k", "a", 10, 0)...), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, numbered("k", "a", 10, 0)...), confirmedVerdict)
 		admin := c.admin(t)
 		if _, err := admin.DeleteTopics(t.Context(), topic); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 20*time.Second, "the topic is made anew", func() bool {
+		brokertest.Eventually(t, 20*time.Second, "the topic is made anew", func() bool {
 			_, err := admin.CreateTopic(t.Context(), 1, -1, nil, topic)
 			return err == nil
 		})
 		started := time.Now()
-		eventually(t, 15*time.Second, "ten more are published", func() bool {
-			rs := publish(t, p, endpoint(topic), 10*time.Second, numbered("k", "b", 10, 0)...)
+		brokertest.Eventually(t, 15*time.Second, "ten more are published", func() bool {
+			rs := publish(t, p, endpoint(topic), 20*time.Second, numbered("k", "b", 10, 0)...)
 			for _, r := range rs {
 				if r.Failure != nil && r.Failure.Category == messaging.CategoryValidation {
 					t.Fatalf("refused for good: %s", verdict(r))
@@ -139,7 +140,7 @@ func TestB25_SomeOfASet(t *testing.T) {
 		_, p := c.adapter(t)
 		ms := []transport.Message{message("1", "1"), message("2", "2"), message("3", "3"), message("4", "4"), message("5", "5")}
 		ms[2].Value = make([]byte, 4000)
-		rs := publish(t, p, endpoint(topic), 10*time.Second, ms...)
+		rs := publish(t, p, endpoint(topic), 20*time.Second, ms...)
 		for i, r := range rs {
 			want := confirmedVerdict
 			if i == 2 {
@@ -163,7 +164,7 @@ func TestB28_TimeOfTheRecord(t *testing.T) {
 		old := time.Now().Add(-2 * time.Hour).Truncate(time.Millisecond)
 		ms := []transport.Message{message("k", "new"), message("k", "given")}
 		ms[1].PublishedAt = old.Add(123 * time.Microsecond)
-		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, ms...), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, ms...), confirmedVerdict)
 		rs := c.stored(t, topic)
 		if len(rs) != 2 {
 			t.Fatalf("%d records", len(rs))
@@ -183,7 +184,7 @@ func TestNewPartitionsAreUsed(t *testing.T) {
 	c := fakeCluster(t)
 	topic := c.topic(t, 1)
 	a, p := c.adapter(t)
-	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), confirmedVerdict)
+	expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1")), confirmedVerdict)
 	if rs, err := c.admin(t).UpdatePartitions(t.Context(), 4, topic); err != nil || rs.Error() != nil {
 		t.Fatal(err, rs.Error())
 	}
@@ -192,7 +193,7 @@ func TestNewPartitionsAreUsed(t *testing.T) {
 	for i := range ms {
 		ms[i] = message(fmt.Sprint("k", i), fmt.Sprint(i))
 	}
-	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, ms...), confirmedVerdict)
+	expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, ms...), confirmedVerdict)
 	ends, err := c.admin(t).ListEndOffsets(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/messaging"
 )
 
@@ -44,7 +45,7 @@ func TestEvidence_Answers(t *testing.T) {
 				cl := fakeCluster(t)
 				topic := cl.topic(t, 1)
 				_, p := cl.adapter(t)
-				expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("a", "before")), confirmedVerdict)
+				expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("a", "before")), confirmedVerdict)
 				fault := kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: c.code}
 				if times == "always" {
 					fault.Count = -1
@@ -71,7 +72,7 @@ func TestEvidence_Answers(t *testing.T) {
 				if got := values(cl.stored(t, topic))[1:]; len(got) != stored {
 					t.Errorf("stored %v, want %d records", got, stored)
 				}
-				expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("a", "after")), confirmedVerdict)
+				expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("a", "after")), confirmedVerdict)
 			})
 		}
 	}
@@ -88,7 +89,7 @@ func TestEvidence_RefusedAfterALostAnswer(t *testing.T) {
 	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.MessageTooLarge, Count: -1, When: func(kmsg.Request) bool {
 		return w.count() > 1
 	}})
-	rs := publish(t, p, settling(topic), 10*time.Second, message("k", "0"), message("k", "1"))
+	rs := publish(t, p, settling(topic), 20*time.Second, message("k", "0"), message("k", "1"))
 	expectAll(t, rs, "AMBIGUOUS AMBIGUOUS UNKNOWN_OUTCOME TRANSMITTED UNKNOWN")
 	if n := len(c.stored(t, topic)); n != 2 {
 		t.Errorf("%d records stored, want the 2 of the first write", n)
@@ -105,7 +106,7 @@ func TestEvidence_TooLarge(t *testing.T) {
 		ms := append(numbered("a", "a", 2, 100), numbered("b", "big", 1, 5000)...)
 		ms = append(ms, numbered("b", "b", 1, 100)...)
 		ms = append(ms, numbered("a", "later", 1, 100)...)
-		rs := publish(t, p, endpoint(topic), 10*time.Second, ms...)
+		rs := publish(t, p, endpoint(topic), 20*time.Second, ms...)
 		expect(t, rs[0], confirmedVerdict)
 		expect(t, rs[1], confirmedVerdict)
 		expect(t, rs[2], "REJECTED VALIDATION TOO_LARGE TRANSMITTED NOT_APPLICABLE")
@@ -128,7 +129,7 @@ func TestEvidence_TooLargeForTheClient(t *testing.T) {
 	_, p := c.adapter(t, w.use)
 	huge := message("k", "huge")
 	huge.Value = make([]byte, maxRecordBytes)
-	rs := publish(t, p, endpoint(topic), 10*time.Second, huge, message("k", "behind"))
+	rs := publish(t, p, endpoint(topic), 20*time.Second, huge, message("k", "behind"))
 	expect(t, rs[0], "REJECTED VALIDATION TOO_LARGE NOT_TRANSMITTED NOT_APPLICABLE")
 	expect(t, rs[1], predecessor)
 	if w.count() != 0 {
@@ -144,7 +145,7 @@ func TestEvidence_HeaderRejected(t *testing.T) {
 	_, p := c.adapter(t)
 	bad := message("k", "1")
 	bad.Header[0].Name = "secret\xff"
-	rs := publish(t, p, endpoint(topic), 10*time.Second, message("k", "0"), bad, message("k", "2"), message("other", "3"))
+	rs := publish(t, p, endpoint(topic), 20*time.Second, message("k", "0"), bad, message("k", "2"), message("other", "3"))
 	expect(t, rs[0], confirmedVerdict)
 	expect(t, rs[1], "REJECTED VALIDATION HEADER_REJECTED NOT_TRANSMITTED NOT_APPLICABLE")
 	expect(t, rs[2], predecessor)
@@ -165,7 +166,7 @@ func TestEvidence_RefusedRecord(t *testing.T) {
 		_, p := c.adapter(t)
 		ms := numbered("k", "k", 10, 0)
 		ms[6] = message("", "culprit")
-		rs := publish(t, p, endpoint(topic), 10*time.Second, ms...)
+		rs := publish(t, p, endpoint(topic), 20*time.Second, ms...)
 		for i, r := range rs {
 			want := confirmedVerdict
 			if i == 6 {
@@ -183,7 +184,7 @@ func TestEvidence_RefusedRecord(t *testing.T) {
 		_, p := c.adapter(t)
 		ms := append(numbered("a", "a", 3, 0), numbered("b", "b", 3, 0)...)
 		ms[4].PublishedAt = time.Now().Add(time.Hour)
-		rs := publish(t, p, endpoint(topic), 10*time.Second, ms...)
+		rs := publish(t, p, endpoint(topic), 20*time.Second, ms...)
 		for i, want := range []string{confirmedVerdict, confirmedVerdict, confirmedVerdict, confirmedVerdict, "REJECTED VALIDATION RECORD_REFUSED TRANSMITTED NOT_APPLICABLE", predecessor} {
 			expect(t, rs[i], want)
 		}
@@ -200,19 +201,19 @@ func TestEvidence_UnknownTopic(t *testing.T) {
 	const unknown = "REJECTED CONFIGURATION UNKNOWN_TOPIC "
 	onBoth(t, func(t *testing.T, c cluster) {
 		_, p := c.adapter(t)
-		rs := publish(t, p, endpoint(topicName(t)), 10*time.Second, message("k", "1"), message("", "2"))
+		rs := publish(t, p, endpoint(topicName(t)), 20*time.Second, message("k", "1"), message("", "2"))
 		expectAll(t, rs, unknown+"NOT_TRANSMITTED NOT_APPLICABLE")
 		if rs[0].Elapsed > 4*time.Second {
 			t.Errorf("told after %s", rs[0].Elapsed)
 		}
 		topic := c.topic(t, 1)
-		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1")), confirmedVerdict)
 		if _, err := c.admin(t).DeleteTopics(t.Context(), topic); err != nil {
 			t.Fatal(err)
 		}
 		// A broker may serve a deleted topic for a moment; then it must be told.
-		eventually(t, 20*time.Second, "the deleted topic is unknown", func() bool {
-			r := publish(t, p, endpoint(topic), 10*time.Second, message("k", "2"))[0]
+		brokertest.Eventually(t, 20*time.Second, "the deleted topic is unknown", func() bool {
+			r := publish(t, p, endpoint(topic), 20*time.Second, message("k", "2"))[0]
 			return strings.HasPrefix(verdict(r), unknown)
 		})
 	})
@@ -222,9 +223,9 @@ func TestEvidence_UnknownTopic(t *testing.T) {
 func TestEvidence_BadTopicName(t *testing.T) {
 	t.Parallel()
 	_, p := realCluster(t).adapter(t)
-	rs := publish(t, p, endpoint("not a name!"), 10*time.Second, message("k", "1"))
+	rs := publish(t, p, endpoint("not a name!"), 20*time.Second, message("k", "1"))
 	expectAll(t, rs, "REJECTED CONFIGURATION BROKER_CONFIGURATION NOT_TRANSMITTED NOT_APPLICABLE")
-	rs = publish(t, p, endpoint(""), 10*time.Second, message("k", "1"))
+	rs = publish(t, p, endpoint(""), 20*time.Second, message("k", "1"))
 	expectAll(t, rs, "REJECTED CONFIGURATION BROKER_CONFIGURATION NOT_TRANSMITTED NOT_APPLICABLE")
 }
 
@@ -235,15 +236,15 @@ func TestEvidence_Fenced(t *testing.T) {
 	onBoth(t, func(t *testing.T, c cluster) {
 		topic := c.topic(t, 1)
 		a, p := c.adapter(t)
-		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "0")), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "0")), confirmedVerdict)
 		_, thief := c.adapter(t)
 		thief.session.id.Store(p.session.id.Load())
-		expectAll(t, publish(t, thief, endpoint(topic), 10*time.Second, message("k", "warm up")), confirmedVerdict) // joins topic and place
+		expectAll(t, publish(t, thief, endpoint(topic), 20*time.Second, message("k", "warm up")), confirmedVerdict) // joins topic and place
 		theirs := thief.partitionsOf(a.topic(topic), 1)[0]
 		theirs.at = position{id: p.session.id.Load() - 1, epoch: 9}
-		expectAll(t, publish(t, thief, endpoint(topic), 10*time.Second, message("k", "theirs")), confirmedVerdict)
+		expectAll(t, publish(t, thief, endpoint(topic), 20*time.Second, message("k", "theirs")), confirmedVerdict)
 
-		rs := publish(t, p, endpoint(topic), 10*time.Second, message("k", "1"), message("k", "2"))
+		rs := publish(t, p, endpoint(topic), 20*time.Second, message("k", "1"), message("k", "2"))
 		expectAll(t, rs, confirmedVerdict)
 		if rs[0].Attempts != 2 {
 			t.Errorf("%d attempts, want a refused one and a good one", rs[0].Attempts)
@@ -264,7 +265,7 @@ func TestEvidence_Replicated(t *testing.T) {
 		topic := topicName(t) + minISR
 		c.create(t, topic, 1, "min.insync.replicas", minISR)
 		a, p := c.adapter(t)
-		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), fmt.Sprintf("CONFIRMED %s TRANSMITTED NOT_APPLICABLE", want))
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1")), fmt.Sprintf("CONFIRMED %s TRANSMITTED NOT_APPLICABLE", want))
 		caps, err := a.Capabilities(t.Context(), endpoint(topic))
 		if err != nil || caps.ReplicationOrPersistenceEvidence != (minISR == "2") || !caps.BrokerAcknowledgement || !caps.KeyedOrdering {
 			t.Errorf("min.insync.replicas %s: %+v, %v", minISR, caps, err)
@@ -291,7 +292,7 @@ func TestEvidence_FirstProofIsWaitedFor(t *testing.T) {
 	topic := c.topic(t, 1, "min.insync.replicas", "2")
 	h := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeConfigs}, Err: kerr.RequestTimedOut})
 	_, p := c.adapter(t)
-	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), "CONFIRMED REPLICATION_OR_PERSISTENCE_ACK TRANSMITTED NOT_APPLICABLE")
+	expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1")), "CONFIRMED REPLICATION_OR_PERSISTENCE_ACK TRANSMITTED NOT_APPLICABLE")
 	if h.Hits() == 0 {
 		t.Error("the fault did not take place")
 	}
@@ -310,7 +311,7 @@ func TestEvidence_OneReplica(t *testing.T) {
 	t.Cleanup(func() { _, _ = c.admin(t).DeleteTopics(t.Context(), topic) })
 	a, _ := c.adapter(t)
 	var caps messaging.Capabilities
-	eventually(t, 10*time.Second, "the topic can be asked", func() (ok bool) {
+	brokertest.Eventually(t, 20*time.Second, "the topic can be asked", func() (ok bool) {
 		var err error
 		caps, err = a.Capabilities(t.Context(), endpoint(topic))
 		return err == nil

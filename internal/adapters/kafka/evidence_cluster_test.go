@@ -98,7 +98,7 @@ func TestEvidence_Cluster(t *testing.T) {
 	var dead int
 	stream("killed", func() { dead = leader(); s.Kill(dead) })
 	s.StartNode(dead)
-	eventually(t, 30*time.Second, "all replicas are in sync", func() bool {
+	brokertest.Eventually(t, 30*time.Second, "all replicas are in sync", func() bool {
 		m, err := c.admin(t).Metadata(t.Context(), topic)
 		return err == nil && len(m.Topics[topic].Partitions[0].ISR) == 3
 	})
@@ -115,7 +115,7 @@ func TestEvidence_Cluster(t *testing.T) {
 			s.Kill(n)
 		}
 	}
-	eventually(t, 30*time.Second, "the in-sync set shrinks", func() bool {
+	brokertest.Eventually(t, 30*time.Second, "the in-sync set shrinks", func() bool {
 		r := publish(t, p, endpoint(topic), 3*time.Second, message("k", "few"))[0]
 		return verdict(r) == "REJECTED TRANSIENT_INFRASTRUCTURE NOT_ENOUGH_REPLICAS TRANSMITTED NOT_APPLICABLE"
 	})

@@ -45,14 +45,14 @@ func TestEvidence_Credentials(t *testing.T) {
 		t.Run(m, func(t *testing.T) {
 			t.Parallel()
 			_, p := c.adapter(t, asUser(t, m, "PRODUCER", right(t, "PRODUCER")))
-			expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), confirmedVerdict)
+			expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1")), confirmedVerdict)
 
 			for name, password := range map[string]func(context.Context) (string, error){
 				"wrong":      func(context.Context) (string, error) { return "not it", nil },
 				"unreadable": func(context.Context) (string, error) { return "", errors.New("secret path /x") },
 			} {
 				a, p := c.adapter(t, asUser(t, m, "PRODUCER", password))
-				rs := publish(t, p, endpoint(topic), 10*time.Second, message("k", "2"))
+				rs := publish(t, p, endpoint(topic), 20*time.Second, message("k", "2"))
 				expectAll(t, rs, authentication)
 				if rs[0].Elapsed > 3*time.Second {
 					t.Errorf("%s password: told after %s", name, rs[0].Elapsed)
@@ -77,9 +77,9 @@ func TestPasswordIsReadAtEachConnection(t *testing.T) {
 	wrong, good := "not it", testenv.Require(t, "KAFKA_PRODUCER_PASSWORD")
 	now.Store(&wrong)
 	_, p := c.adapter(t, asUser(t, "SCRAM-SHA-512", "PRODUCER", func(context.Context) (string, error) { return *now.Load(), nil }))
-	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), authentication)
+	expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1")), authentication)
 	now.Store(&good)
-	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "2")), confirmedVerdict)
+	expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "2")), confirmedVerdict)
 }
 
 // TestEvidence_NotAuthorized: no right on this topic, and none on any.
@@ -91,14 +91,14 @@ func TestEvidence_NotAuthorized(t *testing.T) {
 	topic := c.topic(t, 1)
 
 	a, p := c.adapter(t, asUser(t, "SCRAM-SHA-512", "PRODUCER", right(t, "PRODUCER")))
-	expectAll(t, publish(t, p, endpoint(foreign), 10*time.Second, message("k", "1")), noRight)
-	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1")), confirmedVerdict)
+	expectAll(t, publish(t, p, endpoint(foreign), 20*time.Second, message("k", "1")), noRight)
+	expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1")), confirmedVerdict)
 	if _, err := a.Inspect(t.Context(), []transport.Endpoint{endpoint(foreign)}); !errors.Is(err, messaging.ErrAuthorization) {
 		t.Errorf("Inspect says %v", err)
 	}
 
 	_, reader := c.adapter(t, asUser(t, "SCRAM-SHA-512", "CONSUMER", right(t, "CONSUMER")))
-	expectAll(t, publish(t, reader, endpoint(topic), 10*time.Second, message("k", "2")), noRight)
+	expectAll(t, publish(t, reader, endpoint(topic), 20*time.Second, message("k", "2")), noRight)
 	if n := len(c.stored(t, topic)); n != 1 {
 		t.Errorf("%d records stored, want 1", n)
 	}
@@ -134,7 +134,7 @@ func TestEvidence_TLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			timeout := 10 * time.Second
+			timeout := 20 * time.Second
 			if v.conf == nil {
 				timeout = 2 * time.Second // it is tried to the end
 			}

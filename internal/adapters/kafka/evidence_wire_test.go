@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
@@ -52,7 +53,7 @@ func TestEvidence_Wire(t *testing.T) {
 					topic, w := cl.topic(t, 1), newWire()
 					_, p := cl.adapter(t, w.use, quick)
 					w.next(c.fault)
-					rs := publish(t, p, settling(topic), 10*time.Second, numbered("k", "m", 10, 0)...)
+					rs := publish(t, p, settling(topic), 20*time.Second, numbered("k", "m", 10, 0)...)
 					expectAll(t, rs, confirmedVerdict)
 					want := []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}
 					if got := values(cl.stored(t, topic)); !slices.Equal(got, want) {
@@ -67,16 +68,16 @@ func TestEvidence_Wire(t *testing.T) {
 				onBoth(t, func(t *testing.T, cl cluster) {
 					topic, w := cl.topic(t, 1), newWire()
 					_, p := cl.adapter(t, w.use, quick)
-					expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "before")), confirmedVerdict)
+					expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "before")), confirmedVerdict)
 					w.set(c.fault)
-					rs := publish(t, p, swift(topic), 10*time.Second, numbered("k", "m", 3, 0)...)
+					rs := publish(t, p, swift(topic), 20*time.Second, numbered("k", "m", 3, 0)...)
 					expectAll(t, rs, c.always)
 					if got := len(cl.stored(t, topic)) - 1; got != 3*c.stored {
 						t.Errorf("%d records stored, want %d", got, 3*c.stored)
 					}
 					// The adapter is not dead: what comes next is published.
 					w.set(faultNone)
-					expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "after")), confirmedVerdict)
+					expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "after")), confirmedVerdict)
 				})
 			})
 		})
@@ -98,7 +99,7 @@ func TestEvidence_NothingListens(t *testing.T) {
 			t.Errorf("told after %s, when the caller's time was over", rs[0].Elapsed)
 		}
 		w.down.Store(false)
-		eventually(t, 10*time.Second, "the adapter finds the broker by itself", func() bool {
+		brokertest.Eventually(t, 20*time.Second, "the adapter finds the broker by itself", func() bool {
 			return publish(t, p, endpoint(topic), time.Second, message("k", "3"))[0].Completion == messaging.Confirmed
 		})
 		if got := values(c.stored(t, topic)); !slices.Equal(got, []string{"3"}) {
@@ -141,11 +142,11 @@ func TestEvidence_AbandonedBatchIsFenced(t *testing.T) {
 	onBoth(t, func(t *testing.T, c cluster) {
 		topic, w := c.topic(t, 1), newWire()
 		_, p := c.adapter(t, w.use, quick)
-		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "0")), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "0")), confirmedVerdict)
 		w.set(faultHeld)
-		expectAll(t, publish(t, p, swift(topic), 10*time.Second, message("k", "1")), "AMBIGUOUS AMBIGUOUS CONFIRM_TIMEOUT MAY_HAVE_BEEN_TRANSMITTED UNKNOWN")
+		expectAll(t, publish(t, p, swift(topic), 20*time.Second, message("k", "1")), "AMBIGUOUS AMBIGUOUS CONFIRM_TIMEOUT MAY_HAVE_BEEN_TRANSMITTED UNKNOWN")
 		w.set(faultNone)
-		expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "1"), message("k", "2")), confirmedVerdict)
+		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "1"), message("k", "2")), confirmedVerdict)
 		if err := w.release(); err != nil {
 			t.Fatalf("deliver what was held: %v", err)
 		}
@@ -235,7 +236,7 @@ func TestEvidence_Backpressure(t *testing.T) {
 	}
 	expectAll(t, rs, "REJECTED THROTTLED BACKPRESSURE NOT_TRANSMITTED NOT_APPLICABLE")
 	expectAll(t, first.wait(10*time.Second), confirmedVerdict)
-	expectAll(t, publish(t, p, e, 10*time.Second, numbered("a", "a", 7, 0)...), confirmedVerdict)
+	expectAll(t, publish(t, p, e, 20*time.Second, numbered("a", "a", 7, 0)...), confirmedVerdict)
 }
 
 // TestEvidence_TimeOverBefore: a context that is over when Publish begins.
@@ -244,7 +245,7 @@ func TestEvidence_TimeOverBefore(t *testing.T) {
 	c := fakeCluster(t)
 	topic, w := c.topic(t, 1), newWire()
 	_, p := c.adapter(t, w.use)
-	expectAll(t, publish(t, p, endpoint(topic), 10*time.Second, message("k", "0")), confirmedVerdict)
+	expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "0")), confirmedVerdict)
 	before := w.count()
 	for name, over := range map[string]func() (context.Context, context.CancelFunc){
 		"cancelled": func() (context.Context, context.CancelFunc) {

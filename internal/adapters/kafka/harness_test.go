@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/testenv"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/transport"
@@ -87,7 +88,7 @@ func (c cluster) create(t testing.TB, name string, partitions int32, settings ..
 		defer cancel()
 		_, _ = admin.DeleteTopics(ctx, name)
 	})
-	eventually(t, 20*time.Second, "the topic has leaders", func() bool {
+	brokertest.Eventually(t, 20*time.Second, "the topic has leaders", func() bool {
 		m, err := admin.Metadata(t.Context(), name)
 		if err != nil || m.Topics[name].Err != nil || len(m.Topics[name].Partitions) == 0 {
 			return false
@@ -99,17 +100,6 @@ func (c cluster) create(t testing.TB, name string, partitions int32, settings ..
 		}
 		return true
 	})
-}
-
-func eventually(t testing.TB, limit time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); time.Now().Before(end); {
-		if holds() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("after %s still not: %s", limit, what)
 }
 
 // adapter opens an adapter and a publisher that end with the test.
@@ -140,7 +130,11 @@ func (c cluster) adapter(t testing.TB, change ...func(*Config)) (*Adapter, *Publ
 	return a, p.(*Publisher)
 }
 
+// endpoint is patient, for a busy machine, unless its settings say otherwise.
 func endpoint(topic string, settings ...any) transport.Endpoint {
+	if settings == nil {
+		settings = []any{"timeout", 30 * time.Second, "request-timeout", 2 * time.Second}
+	}
 	e := transport.Endpoint{Name: "orders", Physical: map[string]string{"topic": topic}, Producer: map[string]any{}}
 	for i := 0; i+1 < len(settings); i += 2 {
 		e.Producer[settings[i].(string)] = settings[i+1]

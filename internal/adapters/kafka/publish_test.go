@@ -19,7 +19,7 @@ func TestPublishWritesTheRecordAsGiven(t *testing.T) {
 			{Key: []byte{}, NullValue: true, Header: []transport.Header{{Name: "msg.id", Value: []byte("3")}}},
 		}
 		before := time.Now().Truncate(time.Millisecond)
-		rs := publish(t, p, endpoint(topic), 10*time.Second, ms...)
+		rs := publish(t, p, endpoint(topic), 20*time.Second, ms...)
 		expectAll(t, rs, confirmedVerdict)
 		after := time.Now()
 

@@ -76,7 +76,7 @@ var rulings = map[int16]ruling{
 // without answer: then a refusal of the later one proves nothing about the earlier,
 // and only "stored" does.
 func judge(a answer, unsure bool) ruling {
-	r := ruling{}
+	var r ruling
 	switch {
 	case a.err == nil:
 		var known bool

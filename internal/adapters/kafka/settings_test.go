@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/backend-skeleton/relay/messaging"
+	"github.com/backend-skeleton/relay/messaging/transport"
 )
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	s, err := settingsOf(endpoint("t"))
+	s, err := settingsOf(transport.Endpoint{Physical: map[string]string{"topic": "t"}})
 	if err != nil || s.timeout != 5*time.Second || s.request != 2*time.Second || s.delivery != 5*time.Second || s.abandon != time.Minute {
 		t.Errorf("defaults: %+v, %v", s, err)
 	}

@@ -173,16 +173,15 @@ func (t *topic) fetch() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if fault == causeNoTopic {
+	now := time.Now()
+	switch fault {
+	case nil:
+		t.absent, t.good, t.leaders = time.Time{}, now, seen.leaders
+	case causeNoTopic:
 		if t.absent.IsZero() {
-			t.absent = time.Now()
+			t.absent = now
 		}
 		t.leaders = nil
-	} else if fault == nil {
-		t.absent, t.leaders = time.Time{}, seen.leaders
-	}
-	if fault == nil {
-		t.good = time.Now()
 	}
 	t.fault = fault // an outage keeps the leaders: they may still be right
 }
