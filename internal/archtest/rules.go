@@ -105,7 +105,6 @@ var rooms = []room{
 	{dir: "internal/cli", may: []string{"messaging", "migrations", "internal/config"}, anyOutside: true},
 	{dir: "internal/actuator", may: []string{"messaging", "internal/observe"}, outside: []string{chi, prometheus}},
 	{dir: "internal/console", may: []string{"messaging", "internal/admin"}, outside: []string{chi}},
-	{dir: "internal/cli", may: []string{"migrations", "internal/config"}, outside: []string{pgx, "github.com/spf13/cobra"}},
 	{
 		dir: "cmd/relay",
 		may: []string{

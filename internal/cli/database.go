@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -124,8 +125,16 @@ func poolConfig(url config.DatabaseURL, o Options) (*pgxpool.Config, error) {
 	if o.Pooler == config.PoolerTransaction {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 0, 0
+		c.AfterConnect = nameTypes
 	}
 	return c, nil
+}
+
+// nameTypes tells the driver what Go's types are in PostgreSQL: without prepared statements it does not ask the server.
+func nameTypes(_ context.Context, conn *pgx.Conn) error {
+	conn.TypeMap().RegisterDefaultPgType(uuid.UUID{}, "uuid")
+	conn.TypeMap().RegisterDefaultPgType([]uuid.UUID{}, "_uuid")
+	return nil
 }
 
 // checkURL refuses an address whose password was written without percent-encoding: its rest would be taken for the
