@@ -107,17 +107,27 @@ func (p *Proxy) Dials() int {
 func (p *Proxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.links)
+	n := 0
+	for l := range p.links {
+		if l.open() {
+			n++
+		}
+	}
+	return n
 }
 
 // Cut ends every open connection now, the client's with a reset, and returns how many. New ones are let through.
 func (p *Proxy) Cut() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	n := 0
 	for l := range p.links {
+		if l.open() {
+			n++
+		}
 		l.cut()
 	}
-	return len(p.links)
+	return n
 }
 
 // Down is a server that is away: open connections are cut and new ones refused. Up ends it.

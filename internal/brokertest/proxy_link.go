@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -50,14 +51,31 @@ type link struct {
 	muted   bool
 }
 
-// cut ends both connections: the client sees a reset, the server an end, so that it still reads what it was sent.
+// cut ends both connections: the client sees a reset, the server an orderly end behind what it was sent, so that it takes
+// all of that in. run closes the server's side for good.
 func (l *link) cut() {
 	l.once.Do(func() {
 		close(l.done)
 		reset(l.ends[ToClient])
-		_ = l.ends[ToServer].Close()
+		server := l.ends[ToServer]
+		_ = server.SetWriteDeadline(time.Now()) // a write that waits for a server which does not read
+		_ = server.SetReadDeadline(time.Now().Add(drainLimit))
+		_ = server.CloseWrite()
 	})
 }
+
+// open reports whether the link was not cut yet.
+func (l *link) open() bool {
+	select {
+	case <-l.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// drainLimit is how long a server may take to close its side after a cut.
+const drainLimit = 5 * time.Second
 
 // run returns when both directions have ended.
 func (l *link) run() {
@@ -68,8 +86,17 @@ func (l *link) run() {
 		wg.Go(func() { l.read(d, queue) })
 		wg.Go(func() { l.write(d, queue) })
 	}
+	// The proxy's own end does not wait for a server that keeps its side open.
+	hasty := context.AfterFunc(l.p.ctx, func() { _ = l.ends[ToServer].Close() })
+	defer hasty()
 	wg.Wait()
-	l.cut()
+	l.once.Do(func() { // both sides have ended by themselves
+		close(l.done)
+		_ = l.ends[ToClient].Close()
+	})
+	// Closing with unread bytes would reset the connection, and the server might throw away what it has not read yet.
+	_, _ = io.Copy(io.Discard, l.ends[ToServer])
+	_ = l.ends[ToServer].Close()
 }
 
 func (l *link) read(d Direction, queue chan<- unit) {
