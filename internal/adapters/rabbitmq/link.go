@@ -102,7 +102,6 @@ func (l *link) serve(ctx context.Context, s *session) {
 	l.changed.fire()
 	select {
 	case <-s.ended:
-		l.log.Warn("connection lost")
 	case <-ctx.Done():
 		l.mu.Lock()
 		grace := l.grace

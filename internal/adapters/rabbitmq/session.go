@@ -50,7 +50,10 @@ func (s *session) watch(blocks chan amqp.Blocking, closes chan *amqp.Error) {
 				s.log.Info("the broker lets the connection go on")
 			}
 			s.changed()
-		case _, _ = <-closes: // an error, or closed without one
+		case end := <-closes:
+			if end != nil { // nil where this side said goodbye
+				s.log.Warn("connection lost", "reply_code", end.Code)
+			}
 			s.drop()
 			return
 		}
