@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		for _, program := range []string{"relay"} {
+		for _, program := range []string{"relay", "inboxctl"} {
 			cmd := exec.Command("go", "build", "-race", "-o", filepath.Join(dir, program), "../../cmd/"+program)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build %s: %v\n%s", program, err, out)

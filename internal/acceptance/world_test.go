@@ -41,6 +41,8 @@ type world struct {
 	file m
 	env  []string
 
+	dbOptions []dbtest.Option
+
 	kafka string // bootstrap address that the relay uses
 	topic string
 	vhost *brokertest.Vhost
@@ -54,7 +56,7 @@ type option func(*world)
 // newWorld has a database; the options add brokers.
 func newWorld(t *testing.T, opts ...option) *world {
 	t.Helper()
-	w := &world{t: t, db: dbtest.New(t)}
+	w := &world{t: t}
 	w.file = m{
 		"messaging": m{"environment": "test", "brokers": m{}, "destinations": m{}},
 		"relay": m{
@@ -63,11 +65,17 @@ func newWorld(t *testing.T, opts ...option) *world {
 		},
 		"http": m{"listen": "127.0.0.1:0"},
 	}
-	w.env = []string{"RELAY_DATABASE_URL=" + w.db.URL()}
 	for _, o := range opts {
 		o(w)
 	}
+	w.db = dbtest.New(t, w.dbOptions...)
+	w.env = append([]string{"RELAY_DATABASE_URL=" + w.db.URL()}, w.env...)
 	return w
+}
+
+// withDatabase makes the database otherwise than usual.
+func withDatabase(opts ...dbtest.Option) option {
+	return func(w *world) { w.dbOptions = append(w.dbOptions, opts...) }
 }
 
 // withKafka adds the shared Kafka, directly or through a proxy, and a topic.
