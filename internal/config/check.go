@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // checker holds a decoded configuration against the rules that no single value can break.
@@ -169,6 +170,21 @@ func (k *checker) name(at, name string, most int) {
 	}
 	if !nameForm.MatchString(name) {
 		k.find(at, "the name must be of a-z 0-9 . _ - and begin with a letter or digit")
+	}
+}
+
+// maxDestinationName is in characters, as in the table.
+const maxDestinationName = 160
+
+// destinationForm is nameForm in the letters and digits of any script, as far as they have no upper case.
+var destinationForm = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{Lm}\p{N}][\p{Ll}\p{Lo}\p{Lm}\p{M}\p{N}._-]*$`)
+
+func (k *checker) destinationName(at, name string) {
+	switch {
+	case utf8.RuneCountInString(name) > maxDestinationName:
+		k.find(at, "the name is longer than %d characters", maxDestinationName)
+	case !destinationForm.MatchString(name):
+		k.find(at, "the name must be of lower-case letters, digits and . _ - and begin with a letter or digit")
 	}
 }
 

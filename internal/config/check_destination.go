@@ -53,7 +53,7 @@ func (k *checker) destinations() {
 	}
 	for name, dest := range each(k.c.Messaging.Destinations) {
 		at := join("messaging.destinations", name)
-		k.name(at, name, 160)
+		k.destinationName(at, name)
 		k.codec(at+".schema.codec", dest.Schema.Codec)
 		k.payload(at+".payload", dest.Payload)
 		k.outbox(at+".outbox", dest)
@@ -61,7 +61,7 @@ func (k *checker) destinations() {
 		if dest.Guarantees.Ordering == OrderingDestination && k.c.serves(name) {
 			k.find(at+".guarantees.ordering", "DESTINATION order cannot be kept by a fleet of relays; use KEY, or leave it out of relay.serve")
 		}
-		k.timeouts(at+".producer", dest.Producer, k.c.serves(name))
+		k.timeouts(at+".producer", dest.Producer, k.c.serves(name), k.c.Messaging.Brokers[dest.Broker].Kind)
 		if dest.Broker == "" {
 			continue
 		}
@@ -104,7 +104,7 @@ func (k *checker) confirmation(at string, dest Destination) {
 	}
 }
 
-func (k *checker) timeouts(at string, p Producer, served bool) {
+func (k *checker) timeouts(at string, p Producer, served bool, kind BrokerKind) {
 	if lease := k.c.Relay.Lease; served && p.Timeout+leaseMargin >= lease {
 		k.find(at+".timeout", "%s must be shorter than relay.lease (%s) less %s", p.Timeout, lease, leaseMargin)
 	}
@@ -115,8 +115,12 @@ func (k *checker) timeouts(at string, p Producer, served bool) {
 	if p.Timeout > delivery+deliveryMargin {
 		k.find(at+".delivery-timeout", "%s is too short; it is at least timeout (%s) less %s", delivery, p.Timeout, deliveryMargin)
 	}
-	if p.AbandonAfter != nil && *p.AbandonAfter < delivery {
-		k.find(at+".abandon-after", "%s is less than the delivery timeout (%s)", *p.AbandonAfter, delivery)
+	switch after := p.AbandonAfter; {
+	case after == nil:
+	case kind == RabbitMQ && *after < p.Timeout: // which has no delivery timeout
+		k.find(at+".abandon-after", "%s is less than timeout (%s)", *after, p.Timeout)
+	case kind != RabbitMQ && *after < delivery:
+		k.find(at+".abandon-after", "%s is less than the delivery timeout (%s)", *after, delivery)
 	}
 }
 

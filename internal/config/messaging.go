@@ -134,7 +134,7 @@ type Producer struct {
 	// timeout if that is more.
 	DeliveryTimeout *Duration `yaml:"delivery-timeout" range:"10ms..1h"`
 	// When a publish that is still unresolved is given up by closing the producer's session; at least the delivery
-	// timeout. Absent: 60s, or the delivery timeout if that is more.
+	// timeout, on RabbitMQ the timeout. Absent: 60s, or the delivery timeout if that is more.
 	AbandonAfter *Duration `yaml:"abandon-after" range:"100ms..1h"`
 	// RabbitMQ: a message that reaches no queue is returned. Always on.
 	MandatoryRouting *bool `yaml:"mandatory-routing"`

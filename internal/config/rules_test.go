@@ -108,7 +108,8 @@ var rules = []struct {
 	{"destinations without brokers", []string{"- messaging/brokers"}, []string{"messaging.brokers: is missing"}},
 
 	// destinations
-	{"name with capitals", []string{"messaging/destinations/Orders = {broker: kafka-primary, kind: PUBSUB, physical: {topic: t}}"}, []string{"messaging.destinations.Orders: the name must be of a-z 0-9"}},
+	{"name too long", []string{"messaging/destinations/" + strings.Repeat("ü", 161) + " = {broker: kafka-primary, kind: PUBSUB, physical: {topic: t}}"}, []string{"the name is longer than 160 characters"}},
+	{"name with capitals", []string{"messaging/destinations/Orders = {broker: kafka-primary, kind: PUBSUB, physical: {topic: t}}"}, []string{"messaging.destinations.Orders: the name must be of lower-case letters"}},
 	{"broker unknown", []string{kd + "broker = kafka"}, []string{`messaging.consumers.order-projection.dlq.destination: order-events-dlq is on another broker`, `messaging.destinations.order-events.broker: "kafka" is not in messaging.brokers`}},
 	{"topic missing", []string{"- " + kd + "physical/topic"}, []string{"messaging.destinations.order-events.physical.topic: is missing"}},
 	{"topic of a form that Kafka refuses", []string{kd + "physical/topic = order events"}, []string{"messaging.destinations.order-events.physical.topic: a topic is of"}},
@@ -131,6 +132,7 @@ var rules = []struct {
 	{"request timeout over the timeout", []string{kd + "producer/request-timeout = 6s"}, []string{"messaging.destinations.order-events.producer.request-timeout: 6s is more than timeout (5s)"}},
 	{"delivery timeout too short", []string{kd + "producer/delivery-timeout = 3s"}, []string{"messaging.destinations.order-events.producer.delivery-timeout: 3s is too short"}},
 	{"abandoned before the delivery timeout", []string{kd + "producer = {delivery-timeout: 2m, abandon-after: 1m}"}, []string{"messaging.destinations.order-events.producer.abandon-after: 1m is less than the delivery timeout (2m)"}},
+	{"abandoned before the timeout on RabbitMQ", []string{rd + "producer/abandon-after = 4s"}, []string{"messaging.destinations.email-work.producer.abandon-after: 4s is less than timeout (5s)"}},
 	{"request timeout on RabbitMQ", []string{rd + "producer/request-timeout = 1s"}, []string{"messaging.destinations.email-work.producer.request-timeout: has no meaning on RabbitMQ"}},
 	{"payload raised without reason", []string{kd + "payload/max-bytes = 2MiB"}, []string{"messaging.destinations.order-events.payload.reason: is missing"}},
 	{"backoff of a destination turned round", []string{kd + "outbox/backoff = {initial: 10m}"}, []string{"messaging.destinations.order-events.outbox.backoff.initial: 10m is more than"}},
@@ -232,6 +234,8 @@ func TestAcceptedOutsideProduction(t *testing.T) {
 		"messaging/limits = {handlers: {value: 32, reason: bench of May}, producer-in-flight: {value: 10}}",
 		"messaging/destinations/order-events/payload = {max-bytes: 8MiB, reason: bench of May}",
 		"relay/serve = [order-events]", "relay = {lease: 6s, drain: 1h}",
+		"messaging/destinations/" + strings.Repeat("ü", 160) + " = {broker: kafka, kind: PUBSUB, physical: {topic: t}}",
+		"messaging/destinations/email-work/producer = {confirmation: BROKER_ACK, abandon-after: 6s}",
 		"messaging/destinations/email-work/producer = {confirmation: BROKER_ACK, confirms: true, returns: true, mandatory-routing: true}",
 		"messaging/destinations/order-events/producer = {confirmation: BROKER_ACK, timeout: 6s, request-timeout: 6s, delivery-timeout: 5s, acks: all, idempotence: true}",
 		"database/url = postgres://relay@db/orders", `database/url = "file:/run/secrets/url"`,
