@@ -1,14 +1,18 @@
 package acceptance
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
 )
@@ -22,8 +26,8 @@ func TestB13_AConfirmThatNeverCame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, withRabbit(true))
-			producer := w.destinationFile(rabbitDestination)["producer"].(m)
-			producer["delivery-timeout"], producer["abandon-after"] = "1s", "1500ms" // when a lost confirm is given up for good
+			// When a lost confirm is given up for good, so that the row may go out again.
+			w.destinationFile(rabbitDestination)["producer"].(m)["abandon-after"] = "1500ms"
 			capture := w.capture(rabbitDestination)
 			ids := w.insert(rabbitDestination, 1, 0)
 			w.start()
@@ -56,18 +60,18 @@ func TestB13_AConfirmThatNeverCame(t *testing.T) {
 // watchClaims looks at the rows that are shown CLAIMED until it is asked for the longest time that one of them was so
 // without a break.
 func (w *world) watchClaims() (longest func() time.Duration) {
-	stop, found := make(chan struct{}), make(chan time.Duration)
+	ctx, stop := context.WithCancel(context.Background())
+	found := make(chan time.Duration, 1)
 	go func() {
 		since, most := map[string]time.Time{}, time.Duration(0)
-		for {
-			select {
-			case <-stop:
-				found <- most
-				return
-			case <-time.After(50 * time.Millisecond):
+		for ctx.Err() == nil {
+			rows, _ := w.db.Query(ctx, `select message_id::text from messaging_outbox_status where status = 'CLAIMED'`)
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				break // told to stop
 			}
 			now := map[string]time.Time{}
-			for _, id := range w.query(`select message_id::text from messaging_outbox_status where status = 'CLAIMED'`) {
+			for _, id := range ids {
 				now[id] = time.Now()
 				if at, ok := since[id]; ok {
 					now[id] = at
@@ -75,12 +79,19 @@ func (w *world) watchClaims() (longest func() time.Duration) {
 				most = max(most, time.Since(now[id]))
 			}
 			since = now
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
 		}
+		found <- most
 	}()
-	return func() time.Duration {
-		close(stop)
+	longest = sync.OnceValue(func() time.Duration {
+		stop()
 		return <-found
-	}
+	})
+	w.t.Cleanup(func() { longest() })
+	return longest
 }
 
 // A message that no queue took is never PUBLISHED, and no other message is blamed for it.
