@@ -20,7 +20,7 @@ with req as (
    where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low,
+     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = @solo::boolean,
          window_ids = (select array_agg(i.id) from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane)
     from req r left join (select page.lane, min(page.seq) as lo, max(page.seq) as hi from page group by page.lane) p
       on p.lane = r.lane
@@ -58,7 +58,7 @@ with req as (
    where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0),
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = @solo::boolean,
          window_ids = (select array_agg(i.id) from (
              select i.id from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
@@ -103,7 +103,7 @@ with req as (
    where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0),
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = @solo::boolean,
          window_ids = (select array_agg(i.id) from (
              select i.id from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)

@@ -99,10 +99,11 @@ with own as (
    where m.message_id = any(own.window_ids) and m.lane = own.lane and m.status not in ('PUBLISHED', 'PARKED')
 ), marked as (
   update messaging_outbox o
-     set status = 'AMBIGUOUS', ambiguous_attempts = o.ambiguous_attempts + 1,
-         crash_attempts = o.crash_attempts + lost.solo::integer,
+     set status = case when lost.solo and o.crash_attempts + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+         ambiguous_attempts = o.ambiguous_attempts + 1, crash_attempts = o.crash_attempts + lost.solo::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
+         next_attempt_at = case when lost.solo and o.crash_attempts + 1 >= @most::integer then null
+                                when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
@@ -126,10 +127,11 @@ with own as (
   select page.message_id, row_number() over (partition by page.ordering_key order by page.seq) = 1 as head from page
 ), marked as (
   update messaging_outbox o
-     set status = 'AMBIGUOUS', ambiguous_attempts = o.ambiguous_attempts + 1,
-         crash_attempts = o.crash_attempts + own.solo::integer,
+     set status = case when own.solo and o.crash_attempts + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+         ambiguous_attempts = o.ambiguous_attempts + 1, crash_attempts = o.crash_attempts + own.solo::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
+         next_attempt_at = case when own.solo and o.crash_attempts + 1 >= @most::integer then null
+                                when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
@@ -145,6 +147,13 @@ with own as (
 select total.n::bigint as marked, coalesce((select crashes from done), -1)::integer as crashes,
        exists (select from own)::boolean as owned
   from total;
+
+-- name: CleanLanes :many
+-- Windows of lanes with nothing open are closed, and a lane whose last window ended well is trusted again.
+update messaging_outbox_lane l set window_lo = null, window_hi = null, window_ids = null, solo = false, crashes = 0
+  from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
+ where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
+returning l.lane;
 
 -- name: GiveBackLanes :many
 with mine as (

@@ -24,6 +24,8 @@ type LaneClaim struct {
 	Limit  int32
 	Low    int64 // kept for the next owner
 	Open   Window
+	// Solo says that nothing else of this process is on the wire; the same in all claims of a call.
+	Solo bool
 	// Rewrite asks for the window to be written even if no row is found, because it still names finished rows.
 	Rewrite bool
 }
@@ -44,6 +46,7 @@ type claimArgs struct {
 	limits        []int32
 	lo, hi        []int64
 	rewrite       []bool
+	solo          bool
 	idLanes       []int32
 	ids           []uuid.UUID
 }
@@ -57,6 +60,7 @@ func newClaimArgs(claims []LaneClaim) claimArgs {
 	for i, c := range claims {
 		a.lanes[i], a.epochs[i], a.cursors[i], a.lows[i], a.limits[i] = c.Lane, c.Epoch, c.Cursor, c.Low, c.Limit
 		a.lo[i], a.hi[i], a.rewrite[i] = c.Open.Lo, c.Open.Hi, c.Rewrite
+		a.solo = c.Solo
 		for _, id := range c.Open.IDs {
 			a.idLanes, a.ids = append(a.idLanes, c.Lane), append(a.ids, id)
 		}
@@ -72,7 +76,7 @@ func (s *Store) ClaimPending(ctx context.Context, destination string, claims []L
 	err = s.do(ctx, "claim", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.ClaimPending(ctx, outboxdb.ClaimPendingParams{
 			Lanes: a.lanes, Epochs: a.epochs, Cursors: a.cursors, Limits: a.limits, Lows: a.lows, OpenLo: a.lo, OpenHi: a.hi,
-			Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner,
+			Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 		})
 		out = make([]Row, len(rows))
 		for i := range rows {
@@ -91,7 +95,7 @@ func (s *Store) ClaimRuns(ctx context.Context, destination string, claims []Lane
 	err = s.do(ctx, "claim waiting rows", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.ClaimRuns(ctx, outboxdb.ClaimRunsParams{
 			Lanes: a.lanes, Epochs: a.epochs, OpenLo: a.lo, OpenHi: a.hi, KeyLanes: keyLanes, Keys: names, Block: block,
-			Destination: destination, Run: int32(run), MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner,
+			Destination: destination, Run: int32(run), MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 		})
 		out = make([]Row, len(rows))
 		for i := range rows {
@@ -112,7 +116,7 @@ func (s *Store) ClaimDeferred(ctx context.Context, destination string, claims []
 	err = s.do(ctx, "claim deferred rows", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.ClaimDeferred(ctx, outboxdb.ClaimDeferredParams{
 			Lanes: a.lanes, Epochs: a.epochs, Limits: a.limits, OpenLo: a.lo, OpenHi: a.hi, Destination: destination,
-			Ordered: ordered, Unresolved: unresolved, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner,
+			Ordered: ordered, Unresolved: unresolved, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 		})
 		out = make([]Row, len(rows))
 		for i := range rows {

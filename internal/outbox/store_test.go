@@ -214,7 +214,7 @@ func TestAStaleOwnerChangesNothingButConfirms(t *testing.T) {
 		if !l.OpenWindow {
 			continue
 		}
-		if _, _, err := other.TakeOver(t.Context(), l, true); err != nil {
+		if _, _, err := other.TakeOver(t.Context(), l, true, 3); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,7 +224,7 @@ func TestAStaleOwnerChangesNothingButConfirms(t *testing.T) {
 	if st, _, _ := b.status(t, first); st != "PUBLISHED" {
 		t.Errorf("the take-over turned a published row into %s", st)
 	}
-	if _, _, err := b.store.TakeOver(t.Context(), old[0], true); !errors.Is(err, outbox.ErrLeaseLost) {
+	if _, _, err := b.store.TakeOver(t.Context(), old[0], true, 3); !errors.Is(err, outbox.ErrLeaseLost) {
 		t.Errorf("take-over of a lost lane: %v, want ErrLeaseLost", err)
 	}
 }
@@ -278,7 +278,7 @@ func TestKeysBehindAHead(t *testing.T) {
 	other := b.another()
 	for _, l := range b.takeAll(t, other, true) {
 		if l.OpenWindow {
-			if n, _, err := other.TakeOver(t.Context(), l, true); err != nil || n != 2 {
+			if n, _, err := other.TakeOver(t.Context(), l, true, 3); err != nil || n != 2 {
 				t.Fatalf("take-over marked %d rows, %v, want 2", n, err)
 			}
 		}

@@ -155,6 +155,13 @@ func (b *breaker) open(reason string) {
 	}
 }
 
+// calm tells that it is closed and counts no failure.
+func (b *breaker) calm() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == BreakerClosed && b.failures == 0
+}
+
 // relapse opens it again if it was not closed: the row that should find out got no answer.
 func (b *breaker) relapse(reason string) {
 	b.mu.Lock()

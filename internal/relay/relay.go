@@ -30,7 +30,8 @@ type Relay struct {
 	stopPublishing context.CancelFunc
 
 	born     time.Time
-	running  atomic.Bool // brokers and pumps are complete
+	solo     atomic.Pointer[pump] // the pump whose row is alone on the wire
+	running  atomic.Bool          // brokers and pumps are complete
 	draining atomic.Bool
 	lastGood atomic.Int64 // last good statement, as nanoseconds since born
 	robAfter atomic.Int64 // expired lanes of others are left alone before

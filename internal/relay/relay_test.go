@@ -29,6 +29,9 @@ type fakeBroker struct {
 	stored []stored
 	down   bool
 	muted  []func()
+	sizes  []int // of the calls
+	open   int   // calls now
+	most   int   // calls at one time
 	mute   bool
 }
 
@@ -70,6 +73,11 @@ func (p fakePublisher) Close(context.Context) error { return nil }
 
 func (p fakePublisher) Publish(ctx context.Context, _ transport.Endpoint, ms []transport.Message, done func(int, messaging.PublishResult)) {
 	b := p.b
+	b.set(func() {
+		b.sizes, b.open = append(b.sizes, len(ms)), b.open+1
+		b.most = max(b.most, b.open)
+	})
+	defer b.set(func() { b.open-- })
 	if b.delay > 0 {
 		select {
 		case <-time.After(b.delay): // the broker's own time to answer
@@ -637,5 +645,85 @@ func never(t *testing.T, period time.Duration, what string, bad func() bool) {
 		if bad() {
 			t.Fatal(what)
 		}
+	}
+}
+
+func TestLanesThatCrashedGoSoloUntilTheyAreTrusted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.broker.delay = 5 * time.Millisecond
+	ids := b.add(60, 8)
+	store := outbox.New(b.db.Pool, outbox.Config{})
+	if err := store.Register(t.Context(), []string{"orders"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.db.Exec(t.Context(), `update messaging_outbox_lane set crashes = 9`); err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	b.until(map[string]int{"PUBLISHED": 60})
+	b.inOrder(ids)
+	var lanes, crashes, windows int
+	err := b.db.QueryRow(t.Context(), `select (select count(distinct lane) from messaging_outbox), sum(crashes), count(*) filter (where solo)
+	  from messaging_outbox_lane l where exists (select from messaging_outbox o where o.lane = l.lane)`).Scan(&lanes, &crashes, &windows)
+	if err != nil || crashes != 0 || windows != 0 {
+		t.Errorf("%d crashes and %d solo windows are left, %v, want none", crashes, windows, err)
+	}
+	b.broker.set(func() {
+		solo := 0
+		for _, n := range b.broker.sizes {
+			if n == 1 {
+				solo++
+			}
+		}
+		if solo < lanes {
+			t.Errorf("%d calls of one row, want at least one for each of %d lanes", solo, lanes)
+		}
+	})
+}
+
+func TestARowThatKillsItsRelayIsParkedAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.config.Destinations[0].Ordered = false
+	ids := b.add(1, 0)
+	if _, err := b.db.Exec(t.Context(), `select messaging_outbox_register('{orders}')`); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 { // a relay leases it alone and dies, three times
+		dead := outbox.New(b.db.Pool, outbox.Config{LeaseTTL: time.Millisecond})
+		var lane int32
+		if err := b.db.QueryRow(t.Context(), `select lane from messaging_outbox where message_id = $1`, ids[0]).Scan(&lane); err != nil {
+			t.Fatal(err)
+		}
+		leases, err := dead.Take(t.Context(), []int32{lane}, 1, true)
+		if err != nil || len(leases) != 1 {
+			t.Fatalf("took %d lanes, %v", len(leases), err)
+		}
+		l := leases[0]
+		if l.OpenWindow {
+			if _, _, err := dead.TakeOver(t.Context(), l, false, 3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		claim := []outbox.LaneClaim{{Lane: lane, Epoch: l.Epoch, Limit: 1, Solo: true}}
+		rows, err := dead.ClaimPending(t.Context(), "orders", claim, 1<<20)
+		if i > 0 {
+			rows, err = dead.ClaimDeferred(t.Context(), "orders", claim, false, nil, 1<<20)
+		}
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("death %d: claimed %d rows, %v", i+1, len(rows), err)
+		}
+	}
+	b.start()
+	b.until(map[string]int{"PARKED": 1})
+	var code string
+	var crashes, attempts int
+	err := b.db.QueryRow(t.Context(), `select last_failure_code, crash_attempts, attempts from messaging_outbox`).Scan(&code, &crashes, &attempts)
+	if err != nil || code != messaging.CodeRelayLost || crashes != 3 || attempts != 0 {
+		t.Errorf("parked as %s after %d crashes and %d attempts, %v, want RELAY_LOST after 3 and 0", code, crashes, attempts, err)
+	}
+	if n := len(b.broker.all()); n != 0 {
+		t.Errorf("it was published %d times", n)
 	}
 }

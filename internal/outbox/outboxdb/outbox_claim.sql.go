@@ -83,11 +83,11 @@ with req as (
    where m.bytes <= $9::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0),
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $10::boolean,
          window_ids = (select array_agg(i.id) from (
-             select i.id from (select unnest($10::integer[]) as lane, unnest($11::uuid[]) as id) as i where i.lane = l.lane
+             select i.id from (select unnest($11::integer[]) as lane, unnest($12::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
-    from req r where l.lane = r.lane and l.owner = $12::uuid and l.epoch = r.epoch
+    from req r where l.lane = r.lane and l.owner = $13::uuid and l.epoch = r.epoch
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
@@ -108,6 +108,7 @@ type ClaimDeferredParams struct {
 	Ordered     bool
 	Unresolved  []uuid.UUID
 	MaxBytes    int64
+	Solo        bool
 	IDLanes     []int32
 	Ids         []uuid.UUID
 	Owner       uuid.UUID
@@ -155,6 +156,7 @@ func (q *Queries) ClaimDeferred(ctx context.Context, arg ClaimDeferredParams) ([
 		arg.Ordered,
 		arg.Unresolved,
 		arg.MaxBytes,
+		arg.Solo,
 		arg.IDLanes,
 		arg.Ids,
 		arg.Owner,
@@ -225,11 +227,11 @@ with req as (
    where m.bytes <= $10::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low,
-         window_ids = (select array_agg(i.id) from (select unnest($11::integer[]) as lane, unnest($12::uuid[]) as id) as i where i.lane = l.lane)
+     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = $11::boolean,
+         window_ids = (select array_agg(i.id) from (select unnest($12::integer[]) as lane, unnest($13::uuid[]) as id) as i where i.lane = l.lane)
     from req r left join (select page.lane, min(page.seq) as lo, max(page.seq) as hi from page group by page.lane) p
       on p.lane = r.lane
-   where l.lane = r.lane and l.owner = $13::uuid and l.epoch = r.epoch and (p.lane is not null or r.rewrite)
+   where l.lane = r.lane and l.owner = $14::uuid and l.epoch = r.epoch and (p.lane is not null or r.rewrite)
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
@@ -251,6 +253,7 @@ type ClaimPendingParams struct {
 	Rewrite     []bool
 	Destination string
 	MaxBytes    int64
+	Solo        bool
 	IDLanes     []int32
 	Ids         []uuid.UUID
 	Owner       uuid.UUID
@@ -300,6 +303,7 @@ func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]C
 		arg.Rewrite,
 		arg.Destination,
 		arg.MaxBytes,
+		arg.Solo,
 		arg.IDLanes,
 		arg.Ids,
 		arg.Owner,
@@ -373,11 +377,11 @@ with req as (
    where m.bytes <= $10::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0),
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $11::boolean,
          window_ids = (select array_agg(i.id) from (
-             select i.id from (select unnest($11::integer[]) as lane, unnest($12::uuid[]) as id) as i where i.lane = l.lane
+             select i.id from (select unnest($12::integer[]) as lane, unnest($13::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
-    from req r where l.lane = r.lane and l.owner = $13::uuid and l.epoch = r.epoch
+    from req r where l.lane = r.lane and l.owner = $14::uuid and l.epoch = r.epoch
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
@@ -399,6 +403,7 @@ type ClaimRunsParams struct {
 	Destination string
 	Run         int32
 	MaxBytes    int64
+	Solo        bool
 	IDLanes     []int32
 	Ids         []uuid.UUID
 	Owner       uuid.UUID
@@ -447,6 +452,7 @@ func (q *Queries) ClaimRuns(ctx context.Context, arg ClaimRunsParams) ([]ClaimRu
 		arg.Destination,
 		arg.Run,
 		arg.MaxBytes,
+		arg.Solo,
 		arg.IDLanes,
 		arg.Ids,
 		arg.Owner,

@@ -12,6 +12,40 @@ import (
 	"time"
 )
 
+const cleanLanes = `-- name: CleanLanes :many
+update messaging_outbox_lane l set window_lo = null, window_hi = null, window_ids = null, solo = false, crashes = 0
+  from (select unnest($2::integer[]) as lane, unnest($3::bigint[]) as epoch) as r
+ where l.lane = r.lane and l.owner = $1::uuid and l.epoch = r.epoch
+returning l.lane
+`
+
+type CleanLanesParams struct {
+	Owner  uuid.UUID
+	Lanes  []int32
+	Epochs []int64
+}
+
+// Windows of lanes with nothing open are closed, and a lane whose last window ended well is trusted again.
+func (q *Queries) CleanLanes(ctx context.Context, arg CleanLanesParams) ([]int32, error) {
+	rows, err := q.db.Query(ctx, cleanLanes, arg.Owner, arg.Lanes, arg.Epochs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var lane int32
+		if err := rows.Scan(&lane); err != nil {
+			return nil, err
+		}
+		items = append(items, lane)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const findWork = `-- name: FindWork :many
 with recursive pending(lane) as (
   (select m.lane from messaging_outbox m where m.status = 'PENDING' order by m.lane limit 1)
@@ -234,10 +268,11 @@ with own as (
    where m.message_id = any(own.window_ids) and m.lane = own.lane and m.status not in ('PUBLISHED', 'PARKED')
 ), marked as (
   update messaging_outbox o
-     set status = 'AMBIGUOUS', ambiguous_attempts = o.ambiguous_attempts + 1,
-         crash_attempts = o.crash_attempts + lost.solo::integer,
+     set status = case when lost.solo and o.crash_attempts + 1 >= $4::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+         ambiguous_attempts = o.ambiguous_attempts + 1, crash_attempts = o.crash_attempts + lost.solo::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when o.ordering_key is null or not $4::boolean or lost.head then clock_timestamp() end,
+         next_attempt_at = case when lost.solo and o.crash_attempts + 1 >= $4::integer then null
+                                when o.ordering_key is null or not $5::boolean or lost.head then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
@@ -253,6 +288,7 @@ type MarkLostIDsParams struct {
 	Lane    int32
 	Owner   uuid.UUID
 	Epoch   int64
+	Most    int32
 	Ordered bool
 }
 
@@ -262,6 +298,7 @@ func (q *Queries) MarkLostIDs(ctx context.Context, arg MarkLostIDsParams) (int64
 		arg.Lane,
 		arg.Owner,
 		arg.Epoch,
+		arg.Most,
 		arg.Ordered,
 	)
 	var marked int64
@@ -281,10 +318,11 @@ with own as (
   select page.message_id, row_number() over (partition by page.ordering_key order by page.seq) = 1 as head from page
 ), marked as (
   update messaging_outbox o
-     set status = 'AMBIGUOUS', ambiguous_attempts = o.ambiguous_attempts + 1,
-         crash_attempts = o.crash_attempts + own.solo::integer,
+     set status = case when own.solo and o.crash_attempts + 1 >= $5::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+         ambiguous_attempts = o.ambiguous_attempts + 1, crash_attempts = o.crash_attempts + own.solo::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when o.ordering_key is null or not $5::boolean or lost.head then clock_timestamp() end,
+         next_attempt_at = case when own.solo and o.crash_attempts + 1 >= $5::integer then null
+                                when o.ordering_key is null or not $6::boolean or lost.head then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
@@ -307,6 +345,7 @@ type MarkLostRangeParams struct {
 	Owner   uuid.UUID
 	Epoch   int64
 	Step    int32
+	Most    int32
 	Ordered bool
 }
 
@@ -323,6 +362,7 @@ func (q *Queries) MarkLostRange(ctx context.Context, arg MarkLostRangeParams) (M
 		arg.Owner,
 		arg.Epoch,
 		arg.Step,
+		arg.Most,
 		arg.Ordered,
 	)
 	var i MarkLostRangeRow

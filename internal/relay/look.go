@@ -1,0 +1,149 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
+	"github.com/google/uuid"
+)
+
+// lookPause is how long a key is left alone that could not be sent although its head is due.
+const lookPause = 100 * time.Millisecond
+
+// setAside lets a PENDING row wait in the table as HELD.
+func (p *pump) setAside(f *flight) {
+	f.key.unrecorded++
+	p.holds = append(p.holds, f)
+}
+
+// hold writes the rows that were set aside.
+func (p *pump) hold(ctx context.Context) bool {
+	if len(p.holds) == 0 {
+		return false
+	}
+	holds := p.holds
+	var ids []uuid.UUID
+	var lanes []int32
+	var epochs []int64
+	seen := map[*lane]bool{}
+	for _, f := range holds {
+		ids = append(ids, f.row.MessageID)
+		if !seen[f.lane] {
+			seen[f.lane] = true
+			lanes, epochs = append(lanes, f.lane.lease.Lane), append(epochs, f.lane.lease.Epoch)
+		}
+	}
+	if _, err := p.r.c.Store.Hold(ctx, lanes, epochs, ids); err != nil {
+		p.trouble("hold rows", err)
+		return false
+	}
+	p.fine()
+	p.holds = nil
+	for _, f := range holds {
+		p.close(f)
+		f.key.unrecorded--
+		f.key.forget()
+	}
+	return true
+}
+
+// look sees to keys whose head may be due: it goes out, alone or with what waits behind it.
+func (p *pump) look(ctx context.Context, now time.Time, rows int, only *lane) bool {
+	if !p.d.Ordered || p.full() {
+		return false
+	}
+	by := p.sendBy()
+	var keys []outbox.Key
+	byName := map[outbox.Key]*key{}
+	for _, l := range p.lanes {
+		if !l.ready || l.leaving || l.gone || !l.validUntil(by) || !p.mayClaim(l, only) {
+			continue
+		}
+		for _, k := range l.keys {
+			if k.lookable(now) {
+				if len(keys) < 200 {
+					id := outbox.Key{Lane: l.lease.Lane, Key: k.name}
+					keys, byName[id] = append(keys, id), k
+				}
+			} else if k.blocked && !k.lookAt.IsZero() && now.Before(k.lookAt) {
+				p.wakeBy(k.lookAt)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return false
+	}
+	looks, err := p.r.c.Store.LookAtKeys(ctx, keys, p.d.Block)
+	if err != nil {
+		p.trouble("look at keys", err)
+		return false
+	}
+	p.fine()
+	var heads []outbox.Key
+	for _, lk := range looks {
+		k := byName[lk.Key]
+		switch {
+		case lk.Parked:
+			k.lookAt = time.Time{} // until an operator does something about it
+		case !lk.Waiting:
+			k.blocked, k.lookAt = false, time.Time{}
+			k.lane.check = true
+			k.forget()
+		case lk.Due > 0:
+			k.lookAt = now.Add(lk.Due)
+		case p.unresolved[lk.Head] != nil:
+			k.lookAt = time.Time{} // until the adapter is done with it
+		default:
+			heads = append(heads, lk.Key)
+		}
+	}
+	return len(heads) == 0 || p.claimRuns(ctx, heads, byName, rows, only != nil)
+}
+
+// claimRuns takes heads that may go now, each with what waits behind it where the adapter keeps a prefix.
+func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outbox.Key]*key, rows int, solo bool) bool {
+	run := 1
+	if p.prefix && rows < 0 {
+		run = runLength
+	}
+	if rows > 0 {
+		keys = keys[:1]
+	}
+	want := min(len(keys)*run, runLength)
+	places := p.takePlaces(want)
+	if places == 0 || !p.reserve(rows) {
+		p.freePlaces(places)
+		return false
+	}
+	run = max(places/len(keys), 1)
+	keys = keys[:min(len(keys), places)]
+	var claims []outbox.LaneClaim
+	lanes := map[int32]*lane{}
+	for _, k := range keys {
+		l := byName[k].lane
+		if lanes[k.Lane] == nil {
+			lanes[k.Lane] = l
+			claims = append(claims, outbox.LaneClaim{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Open: l.openWindow(), Solo: solo})
+		}
+	}
+	found, err := p.r.c.Store.ClaimRuns(ctx, string(p.d.Name), claims, keys, run, p.d.Block, max(maxDestinationBytes-p.bytes, 1))
+	if err != nil {
+		p.unreserve(rows)
+		p.freePlaces(places)
+		p.trouble("claim waiting rows", err)
+		return false
+	}
+	p.fine()
+	p.freePlaces(places - len(found))
+	for i := range found {
+		p.admit(lanes[found[i].Lane], nil, found[i])
+	}
+	p.unused(rows)
+	for _, k := range keys {
+		if st := byName[k]; st.sent == 0 { // changed by others between the look and the claim
+			st.lookAt = time.Now().Add(lookPause)
+		}
+	}
+	return true
+}
