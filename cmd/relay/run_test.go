@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -270,6 +273,45 @@ func TestB76_NoLogOrPageShowsAPassword(t *testing.T) {
 	var stored int
 	if err := p.db.QueryRow(t.Context(), `select count(*) from messaging_outbox where messaging_outbox::text like '%S3cr3t%'`).Scan(&stored); err != nil || stored > 0 {
 		t.Errorf("%d rows hold a password, %v", stored, err)
+	}
+}
+
+// A rotated password of the database is used by the next connection, without restart.
+func TestDatabasePasswordRotates(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	secret := filepath.Join(t.TempDir(), "url")
+	write := func(address string) {
+		t.Helper()
+		if err := os.WriteFile(secret, []byte(address+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := databaseUser(t, p.db, "S3cr3t-1")
+	write(address)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal("the address does not parse")
+	}
+	env := append([]string{"RELAY_DATABASE_URL=file:" + secret}, p.env[1:]...)
+	r := start(t, env, "run", "--config", p.file(t))
+	r.address(t)
+	p.add(t, "email-work", 1)
+	brokertest.Eventually(t, 20*time.Second, "the first row is published", func() bool { return p.count(t, "PUBLISHED") == 1 })
+
+	write(withUser(t, address, u.User.Username(), "S3cr3t-2"))
+	for _, sql := range []string{
+		`alter role ` + u.User.Username() + ` password 'S3cr3t-2'`,
+		`select pg_terminate_backend(pid) from pg_stat_activity where usename = '` + u.User.Username() + `'`,
+	} {
+		if _, err := p.db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.add(t, "email-work", 1)
+	brokertest.Eventually(t, 30*time.Second, "the second row is published with the new password", func() bool { return p.count(t, "PUBLISHED") == 2 })
+	if strings.Contains(r.stderr.String(), "S3cr3t") {
+		t.Errorf("the log shows a password: %s", r.stderr)
 	}
 }
 

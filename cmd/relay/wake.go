@@ -23,11 +23,17 @@ func wakeUps(c *config.Config, pool *pgxpool.Pool) func(ctx context.Context, wok
 	if c.Relay.WakeUp == config.WakeUpOff || c.Database.Pooler == config.PoolerTransaction || c.Database.PoolMax == 1 {
 		return nil
 	}
-	session := pool.Config().ConnConfig
-	if session.RuntimeParams["application_name"] == application {
-		session.RuntimeParams["application_name"] = application + " listens"
+	return func(ctx context.Context, woken func()) error {
+		like := pool.Config()
+		session := like.ConnConfig
+		if session.RuntimeParams["application_name"] == application {
+			session.RuntimeParams["application_name"] = application + " listens"
+		}
+		if err := like.BeforeConnect(ctx, session); err != nil {
+			return fmt.Errorf("connect to listen: %w", err)
+		}
+		return listen(ctx, session, woken)
 	}
-	return func(ctx context.Context, woken func()) error { return listen(ctx, session, woken) }
 }
 
 // listen holds a connection of its own until it breaks or ctx ends. woken is called once after it stands, since what

@@ -101,16 +101,9 @@ func OpenDirect(ctx context.Context, url config.DatabaseURL, application string)
 }
 
 func poolConfig(url config.DatabaseURL, o Options) (*pgxpool.Config, error) {
-	text, err := url.Resolve()
+	c, err := parseURL(url)
 	if err != nil {
-		return nil, Fail(Refused, "database.url: %w", err)
-	}
-	if err := checkURL(text); err != nil {
-		return nil, Fail(Refused, "database.url (%s): %w", url, err)
-	}
-	c, err := pgxpool.ParseConfig(text)
-	if err != nil || strings.Contains(c.ConnConfig.Host, "@") { // the parser's text may quote the password
-		return nil, Fail(Refused, "database.url (%s): it cannot be parsed; write postgres://user:password@host:5432/name, with / ? # @ and %% of the password percent-encoded", url)
+		return nil, err
 	}
 	c.MaxConns = 4
 	if o.PoolMax > 0 {
@@ -126,6 +119,32 @@ func poolConfig(url config.DatabaseURL, o Options) (*pgxpool.Config, error) {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 0, 0
 		c.AfterConnect = nameTypes
+	}
+	c.BeforeConnect = func(_ context.Context, session *pgx.ConnConfig) error { return rotate(url, session) }
+	return c, nil
+}
+
+// rotate takes user and password anew from where the URL comes from, so that a rotated secret needs no restart.
+func rotate(url config.DatabaseURL, session *pgx.ConnConfig) error {
+	now, err := parseURL(url)
+	if err != nil {
+		return err
+	}
+	session.User, session.Password = now.ConnConfig.User, now.ConnConfig.Password
+	return nil
+}
+
+func parseURL(url config.DatabaseURL) (*pgxpool.Config, error) {
+	text, err := url.Resolve()
+	if err != nil {
+		return nil, Fail(Refused, "database.url: %w", err)
+	}
+	if err := checkURL(text); err != nil {
+		return nil, Fail(Refused, "database.url (%s): %w", url, err)
+	}
+	c, err := pgxpool.ParseConfig(text)
+	if err != nil || strings.Contains(c.ConnConfig.Host, "@") { // the parser's text may quote the password
+		return nil, Fail(Refused, "database.url (%s): it cannot be parsed; write postgres://user:password@host:5432/name, with / ? # @ and %% of the password percent-encoded", url)
 	}
 	return c, nil
 }
