@@ -62,6 +62,7 @@ func (s *Store) recordAll(ctx context.Context, r *record) (written []uuid.UUID, 
 		if _, err := tx.Exec(ctx, settings); err != nil {
 			return err
 		}
+		teach(tx.Conn().TypeMap())
 		q := outboxdb.New(tx)
 		written = written[:0]
 		if len(r.confirmed.Ids) > 0 {

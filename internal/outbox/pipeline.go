@@ -41,6 +41,7 @@ func (p pipeline) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	if err != nil {
 		return nil, err
 	}
+	teach(conn.Conn().TypeMap())
 	b := &pgx.Batch{}
 	b.Queue(begin)
 	b.Queue(settings)
