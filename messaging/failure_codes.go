@@ -58,8 +58,11 @@ const (
 
 	// Consuming.
 
-	CodeNoVerdict         = "NO_VERDICT"         // the handler returned the zero result
-	CodeHandlerFailed     = "HANDLER_FAILED"     // the handler returned an error without a failure
-	CodeRejectNotAllowed  = "REJECT_NOT_ALLOWED" // reject where delivery is not at most once
-	CodeIntegrityMismatch = "INTEGRITY_MISMATCH" // the id was seen with another payload
+	CodeNoVerdict         = "NO_VERDICT"           // the handler returned the zero result
+	CodeHandlerFailed     = "HANDLER_FAILED"       // the handler returned an error without a failure
+	CodeRejectNotAllowed  = "REJECT_NOT_ALLOWED"   // reject where delivery is not at most once
+	CodeIntegrityMismatch = "INTEGRITY_MISMATCH"   // the id was seen with another payload
+	CodeInboxBusy         = "INBOX_BUSY"           // another try of the message is still open
+	CodeCommitUnknown     = "COMMIT_UNKNOWN"       // COMMIT got no answer
+	CodeDatabase          = "DATABASE_UNAVAILABLE" // the consumer's database cannot be reached
 )
