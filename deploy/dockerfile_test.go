@@ -1,11 +1,15 @@
 package deploy
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/backend-skeleton/relay/internal/testenv"
 )
 
 // instructions reads a Dockerfile into its instructions, with continuation lines joined and comments left out.
@@ -88,6 +92,47 @@ func TestDockerfileGoVersion(t *testing.T) {
 	}
 	if from := strings.Join(instructions(t)[0], " "); !strings.Contains(from, "golang:"+string(want[1])) {
 		t.Errorf("%q, but go.mod asks for Go %s", from, want[1])
+	}
+}
+
+// TestBinariesNeedNoC: without cgo every package the image needs is complete, so the binaries are static.
+func TestBinariesNeedNoC(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .CgoFiles}}{{.ImportPath}}{{end}}", "./cmd/relay", "./cmd/inboxctl")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	if text := strings.TrimSpace(string(out)); text != "" {
+		t.Errorf("packages with C: %s", text)
+	}
+}
+
+// TestBinariesAreStatic builds what the Dockerfile builds and looks for a dynamic loader. It needs no daemon, but compiles
+// everything once more, which is why it waits for the full tier.
+func TestBinariesAreStatic(t *testing.T) {
+	testenv.FullTier(t)
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", dir, "./cmd/relay", "./cmd/inboxctl")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, name := range []string{"relay", "inboxctl"} {
+		f, err := elf.Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_INTERP {
+				t.Errorf("%s asks for a dynamic loader; the image has none", name)
+			}
+		}
+		f.Close()
 	}
 }
 

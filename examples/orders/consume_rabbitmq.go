@@ -22,7 +22,7 @@ func ConsumeMails(ctx context.Context, db *pgxpool.Pool, url, queue string) erro
 	if err != nil {
 		return errors.New("consume mail requests: the broker does not answer") // the library's text may hold the password
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // what is not acknowledged comes again, whatever it answers
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("consume mail requests: open a channel: %w", err)

@@ -115,7 +115,7 @@ func (s *services) channel(do func(*amqp.Channel) error) error {
 	if err != nil {
 		return errors.New("connect to RabbitMQ: it does not answer or refuses the user")
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // the work is done or has failed by then
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open a channel: %w", err)

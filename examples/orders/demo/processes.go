@@ -57,7 +57,7 @@ func (p *processes) once(ctx context.Context, env []string, program string, args
 // start runs a program until it ends or is stopped. A name used again appends to its log.
 func (p *processes) start(name string, env []string, program string, args ...string) (*process, error) {
 	path := filepath.Join(p.dir, "log", name+".log")
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}

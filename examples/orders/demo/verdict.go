@@ -89,7 +89,7 @@ func (v verdict) holds() bool {
 func (v verdict) print(out io.Writer) {
 	fmt.Fprintln(out)
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	defer t.Flush()
+	defer func() { _ = t.Flush() }() // nobody is left to tell that the terminal is gone
 	row := func(label string, value func(column) string) {
 		cells := []string{"  " + label}
 		for _, c := range v.columns {
