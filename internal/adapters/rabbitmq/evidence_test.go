@@ -500,6 +500,7 @@ func TestEvidence_NoWriteRight(t *testing.T) {
 	user, password := v.User(t, "", "^$", "")
 	c := configFor(t, v)
 	c.Credentials = Credentials{Username: user, Password: secret(password)}
+	c.Channels = 1 // all messages follow each other on one channel
 	proxy := newFaultProxy(t, v.Addr())
 	_, p := open(t, through(c, proxy), to("e", "k"))
 	for _, r := range publish(t, p, to("e", "k"), messages(20, noKey)...) {
