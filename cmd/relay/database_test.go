@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -112,16 +113,19 @@ func TestB76_NoDatabaseErrorShowsThePassword(t *testing.T) {
 		addresses = append(addresses, b.url)
 	}
 	config := file(t, "messaging: {environment: local, brokers: {k: {kind: kafka, seeds: [\"127.0.0.1:1\"]}}, destinations: {d: {broker: k, kind: EVENT_STREAM, physical: {topic: t}, producer: {confirmation: BROKER_ACK}}}}\n")
-	for _, address := range addresses {
-		for _, args := range [][]string{{"migrate", "up"}, {"migrate", "status"}, {"run", "--config", config}, {"config", "explain", "--config", config}} {
-			r := relay(t, []string{"RELAY_DATABASE_URL=" + address}, args...)
-			if strings.Contains(r.Both(), "S3cr3t") {
-				t.Errorf("%q with %s: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.Both())
+	for i, address := range addresses {
+		t.Run(fmt.Sprint("address ", i), func(t *testing.T) {
+			t.Parallel()
+			for _, args := range [][]string{{"migrate", "up"}, {"migrate", "status"}, {"run", "--config", config}, {"config", "explain", "--config", config}} {
+				r := relay(t, []string{"RELAY_DATABASE_URL=" + address}, args...)
+				if strings.Contains(r.Both(), "S3cr3t") {
+					t.Errorf("%q with %s: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.Both())
+				}
+				if r.Code == 0 && args[1] != "explain" || r.Code == 1 || r.Took > seconds {
+					t.Errorf("%q with %s: exit code %d after %v: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.Code, r.Took, r.Both())
+				}
 			}
-			if r.Code == 0 && args[1] != "explain" || r.Code == 1 || r.Took > seconds {
-				t.Errorf("%q with %s: exit code %d after %v: %s", args, strings.ReplaceAll(address, "S3cr3t", "…"), r.Code, r.Took, r.Both())
-			}
-		}
+		})
 	}
 	in := file(t, "messaging: {environment: local}\ndatabase: {url: \"postgres://relay:S3cr3t@db/orders\"}\n")
 	if r := relay(t, nil, "config", "check", "--config", in); r.Code != 3 || strings.Contains(r.Both(), "S3cr3t") {
