@@ -45,25 +45,35 @@ func NewHeaders(kv map[string]string) (Headers, error) {
 		return strings.Compare(a, b)
 	})
 	h := Headers{kv: make([]string, 0, 2*len(kv))}
-	total := 0
-	for i, name := range names {
-		lower, value := name, kv[name]
+	for _, name := range names {
+		lower := name
 		if utf8.ValidString(name) { // else lowering would make it valid in silence
 			lower = strings.ToLower(name)
 		}
-		if err := CheckHeader(lower, value); err != nil {
-			return Headers{}, err
-		}
-		if i > 0 && h.kv[len(h.kv)-2] == lower {
-			return Headers{}, headerRejected(lower, "is given twice in different letter case")
-		}
-		total += len(lower) + len(value)
-		h.kv = append(h.kv, lower, value)
+		h.kv = append(h.kv, lower, kv[name])
 	}
-	if total > MaxHeaderBytes {
-		return Headers{}, headerRejected("", "the headers have "+strconv.Itoa(total)+" bytes, the limit is "+strconv.Itoa(MaxHeaderBytes))
+	if err := checkHeaders(h.kv); err != nil {
+		return Headers{}, err
 	}
 	return h, nil
+}
+
+// checkHeaders holds the rules for names and values in the order of the names.
+func checkHeaders(kv []string) error {
+	total := 0
+	for i := 0; i < len(kv); i += 2 {
+		if err := CheckHeader(kv[i], kv[i+1]); err != nil {
+			return err
+		}
+		if i > 0 && kv[i-2] == kv[i] {
+			return headerRejected(kv[i], "is given twice in different letter case")
+		}
+		total += len(kv[i]) + len(kv[i+1])
+	}
+	if total > MaxHeaderBytes {
+		return headerRejected("", "the headers have "+strconv.Itoa(total)+" bytes, the limit is "+strconv.Itoa(MaxHeaderBytes))
+	}
+	return nil
 }
 
 // CheckHeader holds the rules for one user header.
@@ -151,6 +161,13 @@ func (h Headers) MarshalJSON() ([]byte, error) {
 func (h *Headers) UnmarshalJSON(data []byte) error {
 	if string(data) == "{}" || string(data) == "null" {
 		*h = Headers{}
+		return nil
+	}
+	if kv, ok := plainHeaders(data); ok {
+		if err := checkHeaders(kv); err != nil {
+			return err
+		}
+		*h = Headers{kv: kv}
 		return nil
 	}
 	var m map[string]*string

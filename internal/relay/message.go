@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -49,7 +48,7 @@ func message(r *outbox.Row) (transport.Message, *messaging.Failure) {
 		f.RedriveCount = int(*r.RedriveCount)
 	}
 	if r.Headers != "{}" {
-		if err := json.Unmarshal([]byte(r.Headers), &f.Headers); err != nil {
+		if err := f.Headers.UnmarshalJSON([]byte(r.Headers)); err != nil {
 			return transport.Message{}, invalid(messaging.CodeHeaderRejected, "the headers break a rule of the platform")
 		}
 	}

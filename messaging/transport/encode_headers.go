@@ -14,7 +14,7 @@ import (
 // share one array and must not be appended to.
 func EncodeHeaders(f *WireFields) []Header {
 	e := encoder{
-		headers: make([]Header, 0, fixedHeaders+f.Headers.Len()),
+		headers: make([]Header, 0, f.count()),
 		arena:   make([]byte, 0, f.size()),
 	}
 	e.id(HeaderID, f.ID)
@@ -48,11 +48,24 @@ func EncodeHeaders(f *WireFields) []Header {
 }
 
 const (
-	fixedHeaders = 20
-	idSize       = 36
-	timeSize     = len(timeLayout)
-	numberSize   = 20 // an int64 with its sign
+	idSize     = 36
+	timeSize   = len(timeLayout)
+	numberSize = 20 // an int64 with its sign
 )
+
+// count is the number of headers, or a few more.
+func (f *WireFields) count() int {
+	n := 9 + f.Headers.Len() // the six that are always there, and what is no text
+	for _, s := range [...]string{
+		string(f.Correlation), string(f.Tenant), f.PartitionKey, f.OrderingKey, f.SchemaReference, f.ClaimCheck,
+		f.Trace.Parent, f.Trace.State, f.Trace.Baggage,
+	} {
+		if s != "" {
+			n++
+		}
+	}
+	return n
+}
 
 // size is an upper bound of the bytes of all values.
 func (f *WireFields) size() int {
