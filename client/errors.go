@@ -6,7 +6,7 @@ import (
 	"github.com/backend-skeleton/relay/messaging"
 )
 
-// ErrCommitUnknown: COMMIT was sent and no answer came, so the transaction may be committed or not. A message is safe
+// ErrCommitUnknown says that COMMIT was sent and no answer came, so the transaction may be committed or not. A message is safe
 // either way: it exists if the transaction does. Handling it again through the inbox resolves the doubt: the reservation
 // of the next try waits for the open COMMIT and then says DUPLICATE or FIRST.
 var ErrCommitUnknown = errors.New("commit without an answer: the transaction may be committed or not")

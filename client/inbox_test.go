@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,14 +141,14 @@ func TestB49_TwoConsumersOfOneMessage(t *testing.T) {
 // second waits and then skips.
 func TestB50_SimultaneousDuplicates(t *testing.T) {
 	throughInbox(t, func(t *testing.T, db *dbtest.DB, open func(client.InboxConfig) handler) {
-		one_, two := open(client.InboxConfig{Consumer: "billing"}), open(client.InboxConfig{Consumer: "billing"})
+		left, right := open(client.InboxConfig{Consumer: "billing"}), open(client.InboxConfig{Consumer: "billing"})
 		const rounds = 20
 		for round := range rounds {
 			m := message("a")
 			var running, overlap atomic.Int32
 			var outcomes [2]client.Outcome
 			var copies sync.WaitGroup
-			for i, handle := range []handler{one_, two} {
+			for i, handle := range []handler{left, right} {
 				copies.Go(func() {
 					var err error
 					outcomes[i], err = handle(t.Context(), m, func(ctx context.Context, exec func(string, ...any) error) error {
@@ -178,15 +177,15 @@ func TestB51_DuplicateIsNoError(t *testing.T) {
 	throughInbox(t, func(t *testing.T, db *dbtest.DB, open func(client.InboxConfig) handler) {
 		handle := open(client.InboxConfig{Consumer: "billing"})
 		x, y := message("x"), message("y")
-		var got []client.Outcome
+		var got []string
 		for _, m := range []client.Message{x, x, y} {
 			outcome, err := handle(t.Context(), m, count(1))
 			if err != nil {
 				t.Error(err)
 			}
-			got = append(got, outcome)
+			got = append(got, outcome.String())
 		}
-		if fmt.Sprint(got) != "[FIRST DUPLICATE FIRST]" {
+		if strings.Join(got, " ") != "FIRST DUPLICATE FIRST" {
 			t.Errorf("outcomes %v", got)
 		}
 		if n := one[int](t, db, `select count(*) from effect`); n != 2 {
@@ -231,7 +230,7 @@ func TestInboxTakesOverARolledBackTry(t *testing.T) {
 		second := make(chan client.Outcome, 1)
 		_, err := handle(t.Context(), m, func(context.Context, func(string, ...any) error) error {
 			go func() {
-				outcome, err := handle(context.Background(), m, count(1))
+				outcome, err := handle(t.Context(), m, count(1))
 				if err != nil {
 					t.Error(err)
 				}

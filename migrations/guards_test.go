@@ -213,10 +213,14 @@ func TestWhatAnInsertBecomes(t *testing.T) {
 				and lane = messaging_outbox_lane_of(destination, message_id::text)`},
 			"in the past":   {minimal.with("available_at", `now() - interval '1 day'`), `status = 'PENDING' and next_attempt_at is null`},
 			"in the future": {minimal.with("available_at", `now() + interval '1 day'`), `status = 'SCHEDULED' and next_attempt_at = available_at`},
-			"with a key": {minimal.with("ordering_key", `'k'`).with("partition_key", `'p'`),
-				`lane = messaging_outbox_lane_of('orders', 'k') and lane >> 4 = messaging_outbox_destination_hash('orders')`},
-			"with a claim check": {minimal.with("payload", `''`).with("claim_check", `'`+reference+`'`),
-				`payload_hash = claim_check::jsonb ->> 'checksum'`},
+			"with a key": {
+				minimal.with("ordering_key", `'k'`).with("partition_key", `'p'`),
+				`lane = messaging_outbox_lane_of('orders', 'k') and lane >> 4 = messaging_outbox_destination_hash('orders')`,
+			},
+			"with a claim check": {
+				minimal.with("payload", `''`).with("claim_check", `'`+reference+`'`),
+				`payload_hash = claim_check::jsonb ->> 'checksum'`,
+			},
 		} {
 			exec(t, db, `truncate messaging_outbox`)
 			exec(t, db, c.row.insert())

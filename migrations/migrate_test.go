@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/backend-skeleton/relay/migrations"
 )
@@ -23,8 +24,14 @@ func TestUpDownUp(t *testing.T) {
 			if again, err := migrations.Up(t.Context(), db); err != nil || len(again) != 0 {
 				t.Fatalf("round %d: a second up applied %v, %v", round, again, err)
 			}
-			if state, err := migrations.Status(t.Context(), db); err != nil || state.Current != state.Latest {
+			state, err := migrations.Status(t.Context(), db)
+			if err != nil || state.Current != state.Latest || len(state.Migrations) != len(known) {
 				t.Fatalf("round %d: status %+v, %v", round, state, err)
+			}
+			for _, m := range state.Migrations {
+				if age := time.Since(m.AppliedAt); age < -time.Minute || age > 10*time.Minute {
+					t.Errorf("round %d: %s was applied %v ago", round, m.Name, age)
+				}
 			}
 			one, err := migrations.Down(t.Context(), db)
 			if err != nil || len(one) != 1 || one[0].Version != known[len(known)-1].Version {

@@ -80,7 +80,7 @@ func as(t *testing.T, db *sql.DB, role, statement string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // nothing to keep
+	defer tx.Rollback()
 	if _, err := tx.ExecContext(t.Context(), `set local role `+role); err != nil {
 		t.Fatal(err)
 	}

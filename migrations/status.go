@@ -65,8 +65,10 @@ func Known() ([]Migration, error) {
 }
 
 func (s *State) read(ctx context.Context, db *sql.DB) error {
-	rows, err := db.QueryContext(ctx,
-		`select version_id, max(tstamp) from `+versionTable+` where version_id > 0 and is_applied group by 1 order by 1`)
+	// goose keeps a local time without its zone.
+	rows, err := db.QueryContext(ctx, `
+		select version_id, max(tstamp at time zone current_setting('TimeZone'))
+		from `+versionTable+` where version_id > 0 and is_applied group by 1 order by 1`)
 	if err != nil {
 		return err
 	}

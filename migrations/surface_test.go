@@ -167,7 +167,7 @@ func TestLockKeyMakesWritersTakeTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer first.Rollback() //nolint:errcheck // nothing to keep
+		defer first.Rollback()
 		if _, err := first.ExecContext(t.Context(), `select messaging_outbox_lock_key('orders', 'k')`); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func reserve(t *testing.T, db *dbtest.DB, r inbox.Reservation) inbox.Verdict {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // after a commit it does nothing
+	defer tx.Rollback(context.Background())
 	v, err := inbox.Pgx(tx).Reserve(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
