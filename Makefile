@@ -12,9 +12,7 @@ build: ## bin/relay and bin/inboxctl
 	go build -trimpath -o bin/ ./cmd/...
 
 demo: ## the whole way with real servers, a killed relay and a lost answer; under 3 minutes after downloads
-	@if [ -x examples/orders/demo.sh ]; then exec examples/orders/demo.sh; \
-	elif [ -f examples/orders/demo/main.go ]; then exec go run ./examples/orders/demo; \
-	else echo "make demo: examples/orders has no demo yet" >&2; exit 1; fi
+	@go run ./examples/orders/demo $(ARGS)
 
 test: ## what every change must pass: checks and tests with -race on real servers, up to 30 minutes
 	tools/test.sh short
@@ -31,9 +29,8 @@ lint: ## golangci-lint in its pinned version, and shellcheck where there is one
 	@if command -v shellcheck >/dev/null; then shellcheck -x .ci/run $$(find tools examples -name '*.sh'); \
 	else echo "shellcheck is not installed: shell scripts were not checked (apt-get install shellcheck)"; fi
 
-bench: ## drain rate, latency, WAL and CPU per message beside the machine's own floor
-	@if [ -f cmd/relay/bench.go ]; then exec tools/services/with.sh pg17 kafka rabbitmq -- go run ./cmd/relay bench; \
-	else echo "make bench: cmd/relay has no bench command yet" >&2; exit 1; fi
+bench: ## drain rate, latency, WAL and CPU per message beside the machine's own floor; ARGS="--rows 10000"
+	@tools/bench.sh $(ARGS)
 
 services: ## start the test servers and print how to use and to stop them
 	@mkdir -p .services && tools/services/up.sh >.services/env.new && mv .services/env.new .services/env

@@ -156,6 +156,7 @@ func (l *link) forward(d Direction, u unit) bool {
 		trap.count()
 		return false
 	case trap.fault == CutAfter:
+		l.mute() // the answer may be faster than the cut
 		l.send(d, u)
 		trap.count()
 		return false
@@ -164,6 +165,12 @@ func (l *link) forward(d Direction, u unit) bool {
 	l.pending[u.publish.number] = trap
 	l.mu.Unlock()
 	return l.send(d, u)
+}
+
+func (l *link) mute() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.muted = true
 }
 
 // reply forwards what the server sent, unless it answers trapped publishes.
