@@ -250,6 +250,7 @@ func TestB18_HeadersThatTheWireCannotCarry(t *testing.T) {
 				t.Errorf("%s: the headers arrive as %v, want %v", d, got, text)
 			}
 		}
+		captures[d].WaitIDs(t, 10+1+50, 10*time.Second)
 		if n := len(captures[d].IDs()); n != 10+1+50 {
 			t.Errorf("%s: %d messages arrived, want 61", d, n)
 		}

@@ -234,6 +234,7 @@ func TestEvidence_BrokerMute(t *testing.T) {
 	v := bound(t)
 	proxy := newFaultProxy(t, v.Addr())
 	_, p := open(t, through(configFor(t, v), proxy), to("e", "k"))
+	wantConfirmed(t, publish(t, p, to("e", "k"), message("", "{}"), message("", "{}"))...) // both channels are open
 	proxy.server(func(f amqpFrame) fate {
 		if f.acks() {
 			return swallow
