@@ -132,7 +132,7 @@ func TestBinariesAreStatic(t *testing.T) {
 				t.Errorf("%s asks for a dynamic loader; the image has none", name)
 			}
 		}
-		f.Close()
+		_ = f.Close()
 	}
 }
 

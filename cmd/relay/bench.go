@@ -102,7 +102,7 @@ func startVictim(_ context.Context, schema string, s bench.Setting) (func() erro
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.Command(self, "bench", "victim", schema, strconv.Itoa(s.Batch), strconv.Itoa(s.InFlight))
+	cmd := exec.Command(self, "bench", "victim", schema, strconv.Itoa(s.Batch), strconv.Itoa(s.InFlight)) //nolint:gosec // this very program, with numbers
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a second relay: %w", err)

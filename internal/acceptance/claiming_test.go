@@ -122,10 +122,8 @@ func TestB06_OthersDestinationsAreLeftAlone(t *testing.T) {
 	ids = append(ids, w.insert(rabbitDestination, 15, 0)...)
 	w.insert(kafkaDestination, 10, 0)
 	p := w.startFile(kafkaOnly)
-	time.Sleep(lease + 2*time.Second) // the time in which it would have taken over, had it been its business
-	if got := w.statuses(); got != "PENDING 20, PUBLISHED 10" {
-		t.Errorf("rows are %q, want PENDING 20, PUBLISHED 10", got)
-	}
+	w.until(20*time.Second, "PENDING 20, PUBLISHED 10")
+	w.stays(lease+2*time.Second, "PENDING 20, PUBLISHED 10") // the time in which it would have taken over, had it been its business
 	if n := w.number(`select sum(attempts + ambiguous_attempts) from messaging_outbox where destination = $1`, rabbitDestination); n != 0 {
 		t.Errorf("%d attempts charged by a relay that does not serve them", n)
 	}
@@ -283,10 +281,7 @@ func TestB11_NothingIsSentWhileTheBrokerIsAway(t *testing.T) {
 			})
 			w.insert(other, 50, 0) // others flow
 			w.until(10*time.Second, "PENDING 100, PUBLISHED 50")
-			time.Sleep(2 * time.Second) // some more rounds of trying
-			if got := w.statuses(); got != "PENDING 100, PUBLISHED 50" {
-				t.Errorf("rows are %q, want PENDING 100, PUBLISHED 50", got)
-			}
+			w.stays(2*time.Second, "PENDING 100, PUBLISHED 50") // some more rounds of trying
 			if n := w.number(`select max(attempts + ambiguous_attempts) from messaging_outbox where destination = $1`, destination); n != 0 {
 				t.Errorf("up to %d attempts, want 0", n)
 			}

@@ -54,7 +54,9 @@ func TestCrash_NoRowIsLostAtAnyPoint(t *testing.T) {
 				ids := w.insert(destination, rows, 0)
 				c.WaitIDs(t, rows, 20*time.Second)
 				db.DropReplies()
-				time.Sleep(100 * time.Millisecond) // the record is sent within its group time
+				brokertest.Eventually(t, 5*time.Second, "the record to be committed", func() bool {
+					return w.number(`select count(*) from messaging_outbox where status = 'PUBLISHED'`) > 0
+				})
 				p.kill()
 				db.Pass()
 				db.Delay(0)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
@@ -231,7 +230,7 @@ func (w *world) until(limit time.Duration, want string) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("after %v the rows are %q, want %q", limit, got, want)
 		}
-		time.Sleep(20 * time.Millisecond) // between two looks at the table
+		<-time.After(20 * time.Millisecond) // between two looks at the table
 	}
 }
 
@@ -292,8 +291,6 @@ func once(t *testing.T, c *brokertest.Capture, ids []string) {
 	}
 }
 
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
-
 func (w *world) databaseAddress() string {
 	u, err := url.Parse(w.db.URL())
 	if err != nil {
@@ -310,4 +307,14 @@ func (w *world) databaseURL(addr string) string {
 	}
 	u.Host = addr
 	return u.String()
+}
+
+// stays fails when the statuses become others within the period.
+func (w *world) stays(period time.Duration, want string) {
+	w.t.Helper()
+	for end := time.Now().Add(period); time.Now().Before(end); <-time.After(20 * time.Millisecond) { // between two looks
+		if got := w.statuses(); got != want {
+			w.t.Fatalf("the rows are %q, want them to stay %q", got, want)
+		}
+	}
 }

@@ -138,7 +138,7 @@ func (q *rabbitQueue) endpoint() transport.Endpoint {
 }
 
 func (q *rabbitQueue) close() error {
-	defer q.conn.Close()
+	defer func() { _ = q.conn.Close() }()
 	ch, err := q.conn.Channel()
 	if err == nil {
 		if _, err = ch.QueueDelete(q.name, false, false, false); err == nil {

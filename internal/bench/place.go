@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,7 +49,7 @@ func newPlace(ctx context.Context, database string) (*place, error) {
 
 func joinDrop(err, drop error) error {
 	if drop != nil {
-		return fmt.Errorf("%w (and %v)", err, drop)
+		return errors.Join(err, drop)
 	}
 	return err
 }

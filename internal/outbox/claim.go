@@ -36,9 +36,6 @@ type Key struct {
 	Key  string
 }
 
-// maxKeyWindow bounds the ids in a lane's window.
-const maxKeyWindow = 500
-
 type claimArgs struct {
 	lanes         []int32
 	epochs        []int64

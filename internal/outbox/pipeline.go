@@ -50,14 +50,12 @@ func (p pipeline) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	t := &transaction{conn: conn, results: conn.SendBatch(ctx, b)}
 	for range 2 {
 		if _, err := t.results.Exec(); err != nil {
-			t.finish(err)
-			return nil, err
+			return nil, t.finish(err)
 		}
 	}
 	rows, err := t.results.Query()
 	if err != nil {
-		t.finish(err)
-		return nil, err
+		return nil, t.finish(err)
 	}
 	return &pipelinedRows{Rows: rows, t: t}, nil
 }

@@ -19,7 +19,7 @@ func (a answers) Publish(_ context.Context, _ transport.Endpoint, ms []transport
 	for i := range ms {
 		if a.after[i] >= 0 {
 			go func() {
-				time.Sleep(a.after[i]) // virtual time
+				<-time.After(a.after[i]) // virtual time
 				done(i, messaging.PublishResult{Completion: messaging.Confirmed})
 			}()
 		}
@@ -65,7 +65,7 @@ func TestDoGivesOneVerdictInTimeAndReportsLateAnswers(t *testing.T) {
 		if c := verdicts[3].Failure.Code; c != messaging.CodeConfirmTimeout {
 			t.Errorf("code %s, want %s", c, messaging.CodeConfirmTimeout)
 		}
-		time.Sleep(20 * timeout) // virtual time: let the late answer come
+		<-time.After(20 * timeout) // virtual time: let the late answer come
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()

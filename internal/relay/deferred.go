@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/google/uuid"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
 // deferred sees to lanes with due rows: scheduled ones take their place, keys get a look, the rest goes out.
@@ -18,7 +19,7 @@ func (p *pump) deferred(ctx context.Context, rows int, only *lane) bool {
 	var numbers []int32
 	var epochs []int64
 	for l := range p.due {
-		if l.ready && !l.leaving && !l.gone && l.validUntil(by) && p.mayClaim(l, only) {
+		if l.ready && !l.leaving && !l.gone && l.validUntil(by) && !l.crowded() && p.mayClaim(l, only) {
 			lanes, numbers, epochs = append(lanes, l), append(numbers, l.lease.Lane), append(epochs, l.lease.Epoch)
 		}
 	}

@@ -87,6 +87,9 @@ func (l *lane) limit(batch int) int {
 	return max(batch, 1)
 }
 
+// crowded tells whether the window names as many rows as it may.
+func (l *lane) crowded() bool { return len(l.ids) >= runLength }
+
 // validUntil tells whether the lease lasts until the given time.
 func (l *lane) validUntil(t time.Duration) bool { return int64(t) <= l.valid.Load() }
 

@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/google/uuid"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
 // lookPause is how long a key is left alone that could not be sent although its head is due.
@@ -57,7 +58,7 @@ func (p *pump) look(ctx context.Context, now time.Time, rows int, only *lane) bo
 	var keys []outbox.Key
 	byName := map[outbox.Key]*key{}
 	for _, l := range p.lanes {
-		if !l.ready || l.leaving || l.gone || !l.validUntil(by) || !p.mayClaim(l, only) {
+		if !l.ready || l.leaving || l.gone || !l.validUntil(by) || l.crowded() || !p.mayClaim(l, only) {
 			continue
 		}
 		for _, k := range l.keys {
