@@ -212,7 +212,7 @@ func TestB09_AnAcknowledgementIsRecordedWhileStopping(t *testing.T) {
 	capture := w.capture(kafkaDestination)
 	p := w.start()
 	p.address()
-	proxy.Delay(500*time.Millisecond, brokertest.ToServer)
+	proxy.Delay(250*time.Millisecond, brokertest.ToServer)
 	ids := w.insert(kafkaDestination, 10, 0)
 	capture.WaitIDs(t, 10, 30*time.Second)
 	if code := p.stop(drain + 2*time.Second); code != 0 {

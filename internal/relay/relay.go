@@ -193,8 +193,8 @@ func (r *Relay) leave(ctx context.Context, clean bool) error {
 			return fmt.Errorf("relay: %w", err)
 		}
 	}
-	if err := r.c.Store.Leave(ctx); err != nil {
-		return fmt.Errorf("relay: %w", err)
+	if err := r.c.Store.Leave(ctx); err != nil { // its heartbeat ends, that says the same
+		r.c.Hooks.Trouble("leave the fleet", err)
 	}
 	return nil
 }
