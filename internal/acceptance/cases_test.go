@@ -138,8 +138,13 @@ func (w *world) inboxctl(into any, args ...string) {
 	if err := cmd.Run(); err != nil {
 		w.t.Fatalf("inboxctl %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
-	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
-		w.t.Fatalf("inboxctl %s: %v", strings.Join(args, " "), err)
+	decode(w.t, stdout.String(), into)
+}
+
+func decode(t *testing.T, body string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(body), into); err != nil {
+		t.Fatalf("not the JSON that was expected: %v\n%s", err, body)
 	}
 }
 
