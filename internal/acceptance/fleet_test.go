@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,9 +82,17 @@ func TestFleet_KilledAgainAndAgain(t *testing.T) {
 // plainRelay is the program without the race detector, for runs under load.
 func plainRelay(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "relay")
-	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/relay").CombinedOutput(); err != nil {
-		t.Fatal(fmt.Errorf("build relay: %w\n%s", err, out))
+	path, err := buildPlainRelay()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
+
+var buildPlainRelay = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(relayProgram), "plain-relay")
+	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/relay").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build relay: %w\n%s", err, out)
+	}
+	return path, nil
+})

@@ -106,11 +106,11 @@ func TestB38_RowsThatCannotGoTakeNoPlace(t *testing.T) {
 		return !ready && reason != ""
 	})
 	sent := 0
-	for range 2 {
+	for _, outage := range []time.Duration{0, time.Duration(count(600, 3)) * time.Second} {
+		<-time.After(outage)
 		ids := w.insert(kafkaDestination, 10, 5)
 		brokertest.Eventually(t, within(5*time.Second), "the rows of the healthy destination to be sent", func() bool { return w.sent(ids) == 10 })
 		sent += 10
-		<-time.After(time.Duration(count(600, 3)) * time.Second) // the outage lasts
 	}
 	if got, want := w.statuses(), fmt.Sprintf("PENDING %d, PUBLISHED %d, SCHEDULED %d", rows, sent, rows); got != want {
 		t.Errorf("rows are %q, want %q", got, want)
