@@ -204,7 +204,7 @@ func TestInboxBusy(t *testing.T) {
 				t.Errorf("bounded wait: %v, %v", outcome, err)
 			}
 			// By default the wait ends before the handler's time does.
-			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			if outcome, err := first(short, m, count(2)); outcome != client.Busy || err != nil {
 				t.Errorf("wait within the context: %v, %v", outcome, err)

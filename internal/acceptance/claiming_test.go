@@ -241,8 +241,9 @@ func TestB10_AStopEndsInTimeWithABrokerThatHangs(t *testing.T) {
 			w.published(20*time.Second, 1)
 			proxy.Stall()
 			ids := w.insert(destination, 1000, 10)
-			brokertest.Eventually(t, 20*time.Second, "rows to be leased", func() bool {
-				return w.number(`select count(*) from messaging_outbox where status <> 'PENDING'`) > 1
+			brokertest.Eventually(t, 30*time.Second, "publishes to fail", func() bool {
+				ready, _ := p.readiness(destination)
+				return !ready || w.number(`select count(*) from messaging_outbox where status <> 'PENDING'`) > 1
 			})
 			start := time.Now()
 			if code := p.stop(drain + 3*time.Second); code != 0 {

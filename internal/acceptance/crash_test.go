@@ -53,10 +53,7 @@ func TestCrash_NoRowIsLostAtAnyPoint(t *testing.T) {
 				db.Delay(300*time.Millisecond, brokertest.ToClient)
 				ids := w.insert(destination, rows, 0)
 				c.WaitIDs(t, rows, 20*time.Second)
-				db.DropReplies()
-				brokertest.Eventually(t, 5*time.Second, "the record to be committed", func() bool {
-					return w.number(`select count(*) from messaging_outbox where status = 'PUBLISHED'`) > 0
-				})
+				db.DropReplies() // whatever the record has become, its answer does not arrive
 				p.kill()
 				db.Pass()
 				db.Delay(0)
