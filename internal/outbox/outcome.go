@@ -58,7 +58,12 @@ func (s *Store) Record(ctx context.Context, outcomes []Outcome) (missed []uuid.U
 }
 
 func (s *Store) recordAll(ctx context.Context, r *record) (written []uuid.UUID, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+		defer func() {
+			if readOnly(err) { // the rollback would leave a session that the pool keeps
+				_ = tx.Conn().Close(ctx)
+			}
+		}()
 		if _, err := tx.Exec(ctx, settings); err != nil {
 			return err
 		}

@@ -1,0 +1,51 @@
+package outbox
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/backend-skeleton/relay/internal/dbtest"
+)
+
+// TestAProcessThatStandsStillKeepsNoLocks: it was stopped between two statements of the transaction that records
+// outcomes, and its session lives on. Others get its lanes.
+func TestAProcessThatStandsStillKeepsNoLocks(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	stopped := New(db.Pool, Config{LeaseTTL: time.Second})
+	if err := stopped.Register(t.Context(), []string{"orders"}); err != nil {
+		t.Fatal(err)
+	}
+	var lane int32
+	if err := db.QueryRow(t.Context(), `select min(lane) from messaging_outbox_lane`).Scan(&lane); err != nil {
+		t.Fatal(err)
+	}
+	if leases, err := stopped.Take(t.Context(), []int32{lane}, 1, false); err != nil || len(leases) != 1 {
+		t.Fatalf("took %d lanes, %v", len(leases), err)
+	}
+	tx, err := db.BeginTx(t.Context(), pgx.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	for _, sql := range []string{settings, `select lane from messaging_outbox_lane where owner is not null for key share`} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := New(db.Pool, Config{LeaseTTL: time.Second})
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		leases, err := other.Take(t.Context(), []int32{lane}, 1, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(leases) == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the lane of a relay that stands still inside a transaction cannot be taken")
+		}
+	}
+}
