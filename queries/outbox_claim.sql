@@ -137,10 +137,12 @@ select distinct r.lane::integer as lane, m.ordering_key::text as key from unnest
     order by o.next_attempt_at limit 200) m;
 
 -- name: LookAtKeys :many
--- Of each key: its head among the waiting rows, when that is due (0: now), and whether a parked row stands before it.
+-- Of each key: its head among the waiting rows, when that is due (0: now), whether a parked row stands before it, and the
+-- seq of what holds the key.
 select k.lane::integer as lane, k.key::text as key, coalesce(head.message_id, '00000000-0000-0000-0000-000000000000'::uuid)::uuid as head,
        coalesce(greatest(extract(epoch from head.next_attempt_at - clock_timestamp()) * 1000, 0), 0)::float8 as due_in_ms,
-       coalesce(parked.seq < coalesce(head.seq, 9223372036854775807), false)::boolean as parked
+       coalesce(parked.seq < coalesce(head.seq, 9223372036854775807), false)::boolean as parked,
+       coalesce(least(head.seq, parked.seq), 0)::bigint as seq
   from (select unnest(@lanes::integer[]) as lane, unnest(@keys::text[]) as key) as k
   left join lateral (
     select o.message_id, o.seq, o.next_attempt_at from messaging_outbox o

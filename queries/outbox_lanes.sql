@@ -63,12 +63,13 @@ select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolea
   from found f left join messaging_outbox_lane l on l.lane = f.lane;
 
 -- name: TakeLanes :many
--- Free lanes, and expired ones where @rob allows it. The epoch is taken from the clock as well, so that not even a
--- promoted standby, which may have lost the last increments, uses one twice.
+-- Free lanes, and expired ones where @rob allows it; the own ones too, since whoever asks for those does not know them:
+-- the answer was lost when they were taken. The epoch is taken from the clock as well, so that not even a promoted
+-- standby, which may have lost the last increments, uses one twice.
 with free as (
   select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
-   where l.lane = any(@lanes::integer[]) and l.owner is distinct from @owner::uuid
-     and (l.owner is null or (@rob::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
+   where l.lane = any(@lanes::integer[])
+     and (l.owner is null or l.owner = @owner::uuid or (@rob::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
                 where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl)))))

@@ -159,6 +159,8 @@ type KeyLook struct {
 	Due     time.Duration
 	// Parked: a parked row stands before it, or alone.
 	Parked bool
+	// Seq of the row that holds the key, the head or the parked one; zero if there is neither.
+	Seq int64
 }
 
 // LookAtKeys tells the state of keys.
@@ -168,7 +170,7 @@ func (s *Store) LookAtKeys(ctx context.Context, keys []Key, block bool) (looks [
 		rows, err := q.LookAtKeys(ctx, outboxdb.LookAtKeysParams{Lanes: lanes, Keys: names, Block: block})
 		looks = make([]KeyLook, len(rows))
 		for i, r := range rows {
-			looks[i] = KeyLook{Key: Key{Lane: r.Lane, Key: r.Key}, Parked: r.Parked, Due: time.Duration(r.DueInMs * float64(time.Millisecond))}
+			looks[i] = KeyLook{Key: Key{Lane: r.Lane, Key: r.Key}, Parked: r.Parked, Seq: r.Seq, Due: time.Duration(r.DueInMs * float64(time.Millisecond))}
 			looks[i].Waiting, looks[i].Head = r.Head != uuid.Nil, r.Head
 		}
 		return err

@@ -118,7 +118,8 @@ func (s *Store) FindWork(ctx context.Context) (work []Work, err error) {
 	return work, err
 }
 
-// Take leases up to want of the lanes: free ones, and where rob is set those whose lease has expired.
+// Take leases up to want of the lanes: free ones, and where rob is set those whose lease has expired. Lanes that this
+// process has already get a new epoch: ask for one only if its earlier lease never became known here.
 func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob bool) (leases []Lease, err error) {
 	err = s.do(ctx, "take lanes", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.TakeLanes(ctx, outboxdb.TakeLanesParams{Owner: s.c.Owner, Ttl: s.c.LeaseTTL, Lanes: lanes, Rob: rob, Want: int32(want)})

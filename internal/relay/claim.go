@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
@@ -144,9 +146,12 @@ func (p *pump) countLateCommits() {
 	}
 }
 
+// inHand tells of a row that this process works on already, or whose answer is open.
+func (p *pump) inHand(id uuid.UUID) bool { return p.flights[id] != nil || p.unresolved[id] != nil }
+
 // admit takes one claimed row: it may go now, or waits behind its key, or is set aside because the key is blocked.
 func (p *pump) admit(l *lane, b *batch, row outbox.Row) {
-	if p.flights[row.MessageID] != nil || p.unresolved[row.MessageID] != nil {
+	if p.inHand(row.MessageID) {
 		p.freePlaces(1)
 		return
 	}

@@ -140,6 +140,9 @@ type key struct {
 	// blocked: the table holds waiting rows or a parked head. lookAt is when to look again; zero is not by itself.
 	blocked bool
 	lookAt  time.Time
+	// barrier is the seq of the row that holds the key, as the last look saw it; zero is not known. What stands before
+	// it does not wait for it.
+	barrier int64
 }
 
 func (l *lane) key(name string) *key {

@@ -43,8 +43,12 @@ func (p *pump) hold(ctx context.Context) bool {
 	p.holds = nil
 	for _, f := range holds {
 		p.close(f)
-		f.key.unrecorded--
-		f.key.forget()
+		k := f.key
+		k.unrecorded--
+		if k.blocked && (k.barrier == 0 || f.row.Seq < k.barrier) { // it may be the head
+			k.lookAt = time.Now()
+		}
+		k.forget()
 	}
 	return true
 }
@@ -84,6 +88,7 @@ func (p *pump) look(ctx context.Context, now time.Time, rows int, only *lane) bo
 	var heads []outbox.Key
 	for _, lk := range looks {
 		k := byName[lk.Key]
+		k.barrier = lk.Seq
 		switch {
 		case lk.Parked:
 			k.lookAt = time.Time{} // until an operator does something about it
@@ -137,7 +142,13 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 	}
 	p.fine()
 	p.freePlaces(places - len(found))
+	broken := map[outbox.Key]bool{}
 	for i := range found {
+		id := outbox.Key{Lane: found[i].Lane, Key: found[i].Key()}
+		if broken[id] = broken[id] || p.inHand(found[i].MessageID); broken[id] { // nothing overtakes what has no answer yet
+			p.freePlaces(1)
+			continue
+		}
 		p.admit(lanes[found[i].Lane], nil, found[i])
 	}
 	p.unused(rows)

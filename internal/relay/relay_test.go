@@ -29,9 +29,10 @@ type fakeBroker struct {
 	stored []stored
 	down   bool
 	muted  []func()
-	sizes  []int // of the calls
-	open   int   // calls now
-	most   int   // calls at one time
+	late   []func(messaging.PublishResult) // the same, with another answer
+	sizes  []int                           // of the calls
+	open   int                             // calls now
+	most   int                             // calls at one time
 	mute   bool
 }
 
@@ -98,6 +99,7 @@ func (p fakePublisher) Publish(ctx context.Context, _ transport.Endpoint, ms []t
 		if muted {
 			b.mu.Lock()
 			b.muted = append(b.muted, func() { done(i, r) })
+			b.late = append(b.late, func(r messaging.PublishResult) { done(i, r) })
 			b.mu.Unlock()
 			continue
 		}

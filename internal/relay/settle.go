@@ -73,13 +73,17 @@ func (p *pump) settle(k *key) {
 	results, queue := k.results, k.queue
 	k.results, k.queue, k.sent, k.going = nil, nil, 0, false
 	slices.SortFunc(results, func(a, b *flight) int { return cmp.Compare(a.row.Seq, b.row.Seq) })
-	var broken, written bool // a row before was not stored; that is written in the table
+	// A row that was not sent waits in the table with the others as soon as one of the key does, whichever came first:
+	// otherwise the later one would be the head.
+	written := slices.ContainsFunc(results, func(f *flight) bool { return !f.end.asItWas && !f.end.passed() })
+	broken := false // a row before was not stored
 	for _, f := range results {
 		switch {
-		case f.end.state == outbox.Published || (f.end.state == outbox.Parked && f.end.skip):
+		case f.end.passed():
 			p.conclude(f, f.end.delay)
 		case f.end.asItWas && written && !f.byID():
 			p.setAside(f)
+			broken = true
 		case f.end.asItWas:
 			p.conclude(f, 0)
 			broken = true
@@ -89,7 +93,7 @@ func (p *pump) settle(k *key) {
 				delay = -1
 			}
 			p.conclude(f, delay)
-			broken, written = true, true
+			broken = true
 		}
 	}
 	if written {
@@ -229,15 +233,18 @@ func (p *pump) recordedLate(f *flight) {
 // lookSoon looks at the key of a row whose fate has become clear.
 func (p *pump) lookSoon(f *flight) {
 	delete(p.unresolved, f.row.MessageID)
-	if f.lane.gone {
-		return
+	l := f.lane
+	if l.gone { // it may have come back under another lease
+		if l = p.r.registry.get(l.lease.Lane); l == nil {
+			return
+		}
 	}
 	if k := f.key; k != nil {
-		k = f.lane.key(k.name)
+		k = l.key(k.name)
 		k.blocked, k.lookAt = true, time.Now()
 		return
 	}
-	p.due[f.lane] = true
+	p.due[l] = true
 }
 
 // close lets a row out of this process's hands.

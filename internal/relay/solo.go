@@ -30,7 +30,7 @@ func (p *pump) turn(ctx context.Context, now time.Time) (claim bool, only *lane)
 	}
 	l := p.soloLane(now)
 	switch {
-	case holder == p && l == nil && len(p.flights) == 0:
+	case holder == p && len(p.flights) == 0 && (l == nil || !p.calm()): // the others do not wait until it may go on
 		p.rest(ctx)
 		p.endSolo()
 	case holder == p:
@@ -103,7 +103,9 @@ func (l *lane) lookable(now time.Time) bool {
 
 // calm tells that nothing speaks against the broker or the destination: a row is suspected of a crash only where
 // everything else works.
-func (p *pump) calm() bool { return p.breaker.calm() && p.broker.breaker.calm() }
+func (p *pump) calm() bool {
+	return p.paused.Load() == nil && p.breaker.calm() && p.broker.breaker.calm()
+}
 
 func (p *pump) endSolo() {
 	if p.r.solo.CompareAndSwap(p, nil) {

@@ -30,6 +30,11 @@ type disposition struct {
 	breaker   scope
 }
 
+// passed: what stands behind the row in its key need not wait for it any more.
+func (d disposition) passed() bool {
+	return d.state == outbox.Published || (d.state == outbox.Parked && d.skip)
+}
+
 // dispose decides by the cause of the result. It is the only place that knows the rules.
 func (d *Destination) dispose(r *outbox.Row, res messaging.PublishResult) disposition {
 	switch res.Completion {

@@ -541,7 +541,8 @@ func (q *Queries) DueKeys(ctx context.Context, lanes []int32) ([]DueKeysRow, err
 const lookAtKeys = `-- name: LookAtKeys :many
 select k.lane::integer as lane, k.key::text as key, coalesce(head.message_id, '00000000-0000-0000-0000-000000000000'::uuid)::uuid as head,
        coalesce(greatest(extract(epoch from head.next_attempt_at - clock_timestamp()) * 1000, 0), 0)::float8 as due_in_ms,
-       coalesce(parked.seq < coalesce(head.seq, 9223372036854775807), false)::boolean as parked
+       coalesce(parked.seq < coalesce(head.seq, 9223372036854775807), false)::boolean as parked,
+       coalesce(least(head.seq, parked.seq), 0)::bigint as seq
   from (select unnest($1::integer[]) as lane, unnest($2::text[]) as key) as k
   left join lateral (
     select o.message_id, o.seq, o.next_attempt_at from messaging_outbox o
@@ -565,9 +566,11 @@ type LookAtKeysRow struct {
 	Head    uuid.UUID
 	DueInMs float64
 	Parked  bool
+	Seq     int64
 }
 
-// Of each key: its head among the waiting rows, when that is due (0: now), and whether a parked row stands before it.
+// Of each key: its head among the waiting rows, when that is due (0: now), whether a parked row stands before it, and the
+// seq of what holds the key.
 func (q *Queries) LookAtKeys(ctx context.Context, arg LookAtKeysParams) ([]LookAtKeysRow, error) {
 	rows, err := q.db.Query(ctx, lookAtKeys, arg.Lanes, arg.Keys, arg.Block)
 	if err != nil {
@@ -583,6 +586,7 @@ func (q *Queries) LookAtKeys(ctx context.Context, arg LookAtKeysParams) ([]LookA
 			&i.Head,
 			&i.DueInMs,
 			&i.Parked,
+			&i.Seq,
 		); err != nil {
 			return nil, err
 		}

@@ -473,8 +473,8 @@ func (q *Queries) ServerStarted(ctx context.Context, ttl time.Duration) (bool, e
 const takeLanes = `-- name: TakeLanes :many
 with free as (
   select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
-   where l.lane = any($3::integer[]) and l.owner is distinct from $1::uuid
-     and (l.owner is null or ($4::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
+   where l.lane = any($3::integer[])
+     and (l.owner is null or l.owner = $1::uuid or ($4::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
                 where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl)))))
@@ -507,8 +507,9 @@ type TakeLanesRow struct {
 	OpenWindow  bool
 }
 
-// Free lanes, and expired ones where @rob allows it. The epoch is taken from the clock as well, so that not even a
-// promoted standby, which may have lost the last increments, uses one twice.
+// Free lanes, and expired ones where @rob allows it; the own ones too, since whoever asks for those does not know them:
+// the answer was lost when they were taken. The epoch is taken from the clock as well, so that not even a promoted
+// standby, which may have lost the last increments, uses one twice.
 func (q *Queries) TakeLanes(ctx context.Context, arg TakeLanesParams) ([]TakeLanesRow, error) {
 	rows, err := q.db.Query(ctx, takeLanes,
 		arg.Owner,
