@@ -1,7 +1,9 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,6 +51,8 @@ type claimArgs struct {
 }
 
 func newClaimArgs(claims []LaneClaim) claimArgs {
+	claims = slices.Clone(claims)
+	slices.SortFunc(claims, func(a, b LaneClaim) int { return cmp.Compare(a.Lane, b.Lane) }) // as they are locked
 	n := len(claims)
 	a := claimArgs{
 		lanes: make([]int32, n), epochs: make([]int64, n), cursors: make([]int64, n), lows: make([]int64, n), limits: make([]int32, n),
@@ -65,7 +69,7 @@ func newClaimArgs(claims []LaneClaim) claimArgs {
 	return a
 }
 
-// ClaimPending reads rows that were never offered to a broker, per lane in seq order, and writes the windows, in one
+// ClaimPending reads rows that were never offered to a broker, by lane and seq, and writes the windows, in one
 // committed statement. Rows of lanes that were lost meanwhile are not in the answer. maxBytes bounds the payload per
 // lane; one row is always read.
 func (s *Store) ClaimPending(ctx context.Context, destination string, claims []LaneClaim, maxBytes int64) (out []Row, err error) {

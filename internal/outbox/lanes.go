@@ -1,7 +1,9 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -135,6 +137,21 @@ func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob bool) (le
 	return leases, err
 }
 
+// inOrder gives lanes and their epochs by number: several statements of a process write to the same lanes, and lock them
+// in the order in which they are given.
+func inOrder(lanes []int32, epochs []int64) ([]int32, []int64) {
+	order := make([]int, len(lanes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(lanes[a], lanes[b]) })
+	sorted, theirs := make([]int32, len(lanes)), make([]int64, len(lanes))
+	for i, o := range order {
+		sorted[i], theirs[i] = lanes[o], epochs[o]
+	}
+	return sorted, theirs
+}
+
 // Renewed is a lane that this process still owned when it was renewed.
 type Renewed struct {
 	Lane           int32
@@ -143,6 +160,7 @@ type Renewed struct {
 
 // Renew extends the leases; lanes that are not in the answer are lost.
 func (s *Store) Renew(ctx context.Context, lanes []int32, epochs []int64) (kept []Renewed, err error) {
+	lanes, epochs = inOrder(lanes, epochs)
 	err = s.do(ctx, "renew lanes", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.RenewLanes(ctx, outboxdb.RenewLanesParams{Ttl: s.c.LeaseTTL, Owner: s.c.Owner, Lanes: lanes, Epochs: epochs})
 		kept = make([]Renewed, 0, len(rows))
@@ -186,6 +204,7 @@ func (s *Store) TakeOver(ctx context.Context, l Lease, ordered bool, most int) (
 
 // Clean closes the windows of lanes that have nothing open, and forgets their crashes.
 func (s *Store) Clean(ctx context.Context, lanes []int32, epochs []int64) error {
+	lanes, epochs = inOrder(lanes, epochs)
 	return s.do(ctx, "clean lanes", func(ctx context.Context, q *outboxdb.Queries) error {
 		_, err := q.CleanLanes(ctx, outboxdb.CleanLanesParams{Lanes: lanes, Epochs: epochs, Owner: s.c.Owner})
 		return err

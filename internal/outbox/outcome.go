@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -104,7 +103,7 @@ func newRecord(owner uuid.UUID, outcomes []Outcome) *record {
 	var epochs []int64
 	for i := range outcomes {
 		o := &outcomes[i]
-		if !slices.Contains(lanes, o.Lane) {
+		if !leased(lanes, epochs, o) {
 			lanes, epochs = append(lanes, o.Lane), append(epochs, o.Epoch)
 		}
 		if o.FromIDs {
@@ -119,10 +118,22 @@ func newRecord(owner uuid.UUID, outcomes []Outcome) *record {
 		}
 		r.other(o)
 	}
+	lanes, epochs = inOrder(lanes, epochs)
 	r.confirmed.Owner, r.confirmed.Lanes, r.confirmed.Epochs = owner, lanes, epochs
 	r.others.Owner, r.others.Lanes, r.others.Epochs = owner, lanes, epochs
 	r.closed.Owner, r.closed.Lanes, r.closed.Epochs = owner, lanes, epochs
 	return r
+}
+
+// leased tells whether the lane of an outcome is named already, under the same epoch: a lane may have been lost and come
+// back between two outcomes.
+func leased(lanes []int32, epochs []int64, o *Outcome) bool {
+	for i, l := range lanes {
+		if l == o.Lane && epochs[i] == o.Epoch {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *record) other(o *Outcome) {

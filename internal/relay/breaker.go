@@ -43,6 +43,8 @@ type breaker struct {
 	reason   string
 	since    time.Time
 	failures int
+	failedAt time.Time // the last of them
+	halfAt   time.Time // since when it has been half open
 	openFor  time.Duration
 	until    time.Time
 	busy     bool // a probe or a probe row is on its way
@@ -59,6 +61,9 @@ type permit struct {
 }
 
 func (b *breaker) permit(now time.Time) permit {
+	if b.untried(now) {
+		b.success()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -73,6 +78,14 @@ func (b *breaker) permit(now time.Time) permit {
 	default:
 		return permit{probe: true}
 	}
+}
+
+// untried tells that the broker answered a while ago and no row was there to find out the rest. It closes then, lest
+// the destination stays unready with nothing to send, or with rows that wait until nothing speaks against it.
+func (b *breaker) untried(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == BreakerHalfOpen && !b.busy && now.Sub(b.halfAt) >= b.c.OpenMax
 }
 
 // reserve takes the one probe, or the one probe row, that an open breaker allows.
@@ -102,7 +115,7 @@ func (b *breaker) answered() {
 	b.busy = false
 	changed := b.state == BreakerOpen
 	if changed {
-		b.state = BreakerHalfOpen
+		b.state, b.halfAt = BreakerHalfOpen, time.Now()
 	}
 	reason := b.reason
 	b.mu.Unlock()
@@ -129,6 +142,7 @@ func (b *breaker) success() {
 func (b *breaker) failure(reason string) {
 	b.mu.Lock()
 	b.failures++
+	b.failedAt = time.Now()
 	enough := b.failures >= b.c.Failures || b.state != BreakerClosed
 	b.mu.Unlock()
 	if enough {
@@ -155,11 +169,11 @@ func (b *breaker) open(reason string) {
 	}
 }
 
-// calm tells that it is closed and counts no failure.
+// calm tells that it is closed and counts no failure; one that nothing followed for a while says no more.
 func (b *breaker) calm() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.state == BreakerClosed && b.failures == 0
+	return b.state == BreakerClosed && (b.failures == 0 || time.Since(b.failedAt) >= b.c.OpenMax)
 }
 
 // relapse opens it again if it was not closed: the row that should find out got no answer.
@@ -170,6 +184,13 @@ func (b *breaker) relapse(reason string) {
 	if !closed {
 		b.open(reason)
 	}
+}
+
+// openSince tells that it has been open for longer than d.
+func (b *breaker) openSince(d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == BreakerOpen && time.Since(b.since) > d
 }
 
 func (b *breaker) snapshot() (s BreakerState, reason string, since time.Time) {

@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,6 +39,7 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) b
 		return false
 	}
 	lanes = lanes[:min(len(lanes), places)]
+	slices.SortFunc(lanes, func(a, b *lane) int { return cmp.Compare(a.lease.Lane, b.lease.Lane) }) // as they are locked
 	claims := make([]outbox.LaneClaim, len(lanes))
 	per := max(places/len(lanes), 1)
 	for i, l := range lanes {
@@ -63,6 +66,13 @@ func (p *pump) takePlaces(want int) int {
 	n := p.broker.slots.take(want, p.places, p.box.wake)
 	p.places += n
 	return n
+}
+
+// room tells whether a row could have a place; where not, the pump is woken when one comes free.
+func (p *pump) room() bool {
+	n := p.takePlaces(1)
+	p.freePlaces(n)
+	return n > 0
 }
 
 // readable lanes, beginning with another one each time.

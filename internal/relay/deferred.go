@@ -23,7 +23,7 @@ func (p *pump) deferred(ctx context.Context, rows int, only *lane) bool {
 			lanes, numbers, epochs = append(lanes, l), append(numbers, l.lease.Lane), append(epochs, l.lease.Epoch)
 		}
 	}
-	if len(lanes) == 0 {
+	if len(lanes) == 0 || !p.room() {
 		return false
 	}
 	lowest, err := p.r.c.Store.ReleaseScheduled(ctx, numbers, epochs, 1000)

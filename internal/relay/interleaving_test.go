@@ -134,3 +134,50 @@ func TestALaneTakenWithoutAnAnswerIsServed(t *testing.T) {
 	})
 	b.until(map[string]int{"PUBLISHED": 5})
 }
+
+// TestASuspectedRowWaitsForNoOtherRow: the breaker is half open, and the row that could close it was parked. What is
+// left are rows that may go out only where nothing speaks against the destination.
+func TestASuspectedRowWaitsForNoOtherRow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.config.Breaker.Failures = 1
+	b.broker.answer = func(key string, _ messaging.MessageID, _ int) (messaging.PublishResult, bool) {
+		if key == "bad" {
+			return rejected(messaging.CategoryTransientInfrastructure, messaging.CodeNacked, messaging.Transmitted), false
+		}
+		return confirmed(), true
+	}
+	for _, sql := range []string{
+		`select messaging_outbox_register('{orders}')`,
+		`update messaging_outbox_lane set crashes = 9`,
+		`select messaging_outbox_add('orders', 'order.created', 'shop', '{}', 'bad')`,
+	} {
+		if _, err := b.db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.start()
+	b.until(map[string]int{"PARKED": 1})
+	if _, err := b.db.Exec(t.Context(), `
+	  select messaging_outbox_add('orders', 'order.created', 'shop', '{}', k) from (select 'k' || i as k from generate_series(1, 100) i) s
+	   where messaging_outbox_lane_of('orders', k) <> messaging_outbox_lane_of('orders', 'bad') limit 1`); err != nil {
+		t.Fatal(err)
+	}
+	b.until(map[string]int{"PARKED": 1, "PUBLISHED": 1})
+}
+
+// TestARelayThatCannotReachItsBrokerLeavesTheLanesToOthers: its way to the broker is cut, another's is not.
+func TestARelayThatCannotReachItsBrokerLeavesTheLanesToOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	cut := newFakeBroker()
+	cut.down = true
+	b.add(50, 50)
+	r, _ := b.start(func(c *relay.Config) { c.Brokers = map[string]relay.Broker{"b": {Adapter: cut}} })
+	wait(t, "the lanes to be owned", func() bool { return r.Owned("orders") > 0 })
+	b.start()
+	b.until(map[string]int{"PUBLISHED": 50})
+	if n := len(cut.all()); n != 0 {
+		t.Errorf("%d rows went the way that is cut", n)
+	}
+}

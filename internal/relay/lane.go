@@ -38,6 +38,7 @@ type lane struct {
 	zeroAt   time.Time // of the last read from 0
 	workAt   time.Time // when there was work last
 	dueAt    time.Time // when the scout's word on due rows was last heeded
+	lookedAt time.Time // when the blocked keys were read last
 
 	open    int // rows in this process's hands
 	batches []*batch
@@ -56,7 +57,7 @@ type batch struct {
 
 func newLane(p *pump, l outbox.Lease, valid time.Duration) *lane {
 	ln := &lane{
-		lease: l, pump: p, low: l.LowSeq, check: true, fromZero: true, workAt: time.Now(),
+		lease: l, pump: p, low: l.LowSeq, check: true, fromZero: true, workAt: time.Now(), lookedAt: time.Now(),
 		ids: map[uuid.UUID]struct{}{}, keys: map[string]*key{}, last: map[string]int64{},
 	}
 	ln.valid.Store(int64(valid))

@@ -76,7 +76,7 @@ func (p *pump) look(ctx context.Context, now time.Time, rows int, only *lane) bo
 			}
 		}
 	}
-	if len(keys) == 0 {
+	if len(keys) == 0 || !p.room() {
 		return false
 	}
 	looks, err := p.r.c.Store.LookAtKeys(ctx, keys, p.d.Block)

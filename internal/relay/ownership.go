@@ -139,9 +139,15 @@ func (p *pump) changed(ctx context.Context, l *lane) {
 				k.lookAt = now
 			}
 		}
-		p.rebuild(ctx, []*lane{l})
+		if l.lookedAt = now; !p.rebuild(ctx, []*lane{l}) {
+			l.changes.Store(-1) // the scout tells it again
+		}
 	}
 }
+
+// lookAnyway is how often the blocked keys of a lane with waiting rows are read anew although nobody told of a change:
+// people edit rows by hand.
+const lookAnyway = 5 * time.Minute
 
 // hint of the scout about a lane of this pump.
 func (p *pump) hint(ctx context.Context, l *lane, w outbox.Work) {
@@ -157,7 +163,7 @@ func (p *pump) hint(ctx context.Context, l *lane, w outbox.Work) {
 		l.dueAt = l.workAt
 		p.due[l] = true
 	}
-	if w.Waiting && p.d.Ordered && !l.knowsBlocked() && l.open == 0 {
+	if w.Waiting && p.d.Ordered && ((!l.knowsBlocked() && l.open == 0) || l.workAt.Sub(l.lookedAt) > lookAnyway) {
 		p.changed(ctx, l)
 	}
 }

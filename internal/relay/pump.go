@@ -42,6 +42,7 @@ type pump struct {
 	probing     bool
 	busy        atomic.Bool // something is on its way, or about to be
 	paused      atomic.Pointer[pauseReason]
+	unfit       atomic.Bool // open for longer than a lease while another relay serves the destination: that one has the lanes
 	clean       atomic.Bool // nothing of this pump is on the wire while another goes solo
 
 	draining   bool

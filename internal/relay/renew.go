@@ -37,8 +37,19 @@ func (r *Relay) renew(hard context.Context) {
 	}
 }
 
+// fit are the destinations that this relay can serve now, as far as others can do it for it where it cannot.
+func (r *Relay) fit() []string {
+	serves := make([]string, 0, len(r.pumps))
+	for _, p := range r.pumps {
+		if !p.unfit.Load() {
+			serves = append(serves, string(p.d.Name))
+		}
+	}
+	return serves
+}
+
 func (r *Relay) renewOnce(ctx context.Context) error {
-	if err := r.c.Store.Heartbeat(ctx, r.serves, r.draining.Load()); err != nil {
+	if err := r.c.Store.Heartbeat(ctx, r.fit(), r.draining.Load()); err != nil {
 		return err
 	}
 	lanes, numbers, epochs := r.registry.all()

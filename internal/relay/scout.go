@@ -89,6 +89,7 @@ func (s *scout) look(ctx context.Context) (busy bool, err error) {
 	for name, p := range s.pumps {
 		reason, stop := paused[name]
 		p.pauseFor(reason, stop)
+		p.unfit.Store((p.breaker.openSince(s.r.c.Lease) || p.broker.breaker.openSince(s.r.c.Lease)) && len(s.others(p)) > 0)
 	}
 	s.r.alive()
 	s.r.polled.Store(int64(s.r.since()))
@@ -150,17 +151,14 @@ func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work) (open bo
 			delete(s.free, w.Lane)
 		}
 	}
-	live := 0
-	others := []uuid.UUID{}
-	for _, peer := range s.peers {
-		if slices.Contains(peer.Serves, string(p.d.Name)) {
-			live++
-			if peer.ID != me {
-				others = append(others, peer.ID)
-			}
+	if p.unfit.Load() {
+		for _, w := range mine {
+			s.leave(w.Lane)
 		}
+		return open, nil
 	}
-	live = max(live, 1)
+	others := s.others(p)
+	live := len(others) + 1
 	total := len(mine) + len(wanted)
 	for _, n := range held {
 		total += n
@@ -173,6 +171,23 @@ func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work) (open bo
 		s.release(mine, others, held, surplus, total/live)
 	}
 	return open, nil
+}
+
+// others are the live relays but this one that serve a destination.
+func (s *scout) others(p *pump) (ids []uuid.UUID) {
+	for _, peer := range s.peers {
+		if peer.ID != s.r.c.Store.Owner() && slices.Contains(peer.Serves, string(p.d.Name)) {
+			ids = append(ids, peer.ID)
+		}
+	}
+	return ids
+}
+
+// leave has a lane given back as soon as nothing of it is on its way.
+func (s *scout) leave(lane int32) {
+	if l := s.r.registry.get(lane); l != nil {
+		l.pump.box.post(func() { l.leaving = true })
+	}
 }
 
 // take leases wanted lanes up to the fair share, and any that nobody took for the length of a lease.
@@ -210,9 +225,7 @@ func (s *scout) release(mine []outbox.Work, others []uuid.UUID, held map[uuid.UU
 		missing += max(least-held[peer], 0)
 	}
 	for _, w := range mine[:min(surplus, missing)] {
-		if l := s.r.registry.get(w.Lane); l != nil {
-			l.pump.box.post(func() { l.leaving = true })
-		}
+		s.leave(w.Lane)
 	}
 }
 
