@@ -89,6 +89,9 @@ func (p *pump) readable(now time.Time, only *lane) []*lane {
 	return lanes
 }
 
+// zeroFactor keeps reading from 0 a small part of the time: an old snapshot may leave a million dead entries there.
+const zeroFactor = 50
+
 // laneClaim says where to read a lane. A lane with nothing open is read from its low mark, and from 0 now and then:
 // the partial index holds unpublished rows only, so that this is exact.
 func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
@@ -96,7 +99,7 @@ func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
 	switch {
 	case l.open > 0:
 		c.Cursor = l.cursor
-	case l.fromZero || now.Sub(l.zeroAt) >= p.r.c.Poll:
+	case l.fromZero || now.Sub(l.zeroAt) >= max(p.r.c.Poll, zeroFactor*l.zeroCost):
 		c.Cursor = 0
 	default:
 		c.Cursor = l.low
@@ -121,7 +124,7 @@ func (p *pump) readLane(l *lane, c outbox.LaneClaim, rows []outbox.Row, now time
 	if l.open == 0 {
 		l.dryAt, l.mustDry = now, false
 		if c.Cursor == 0 {
-			l.zeroAt, l.fromZero = now, false
+			l.zeroAt, l.zeroCost, l.fromZero = now, time.Since(now), false
 		}
 		switch {
 		case len(rows) > 0:

@@ -36,6 +36,7 @@ type lane struct {
 	low      int64
 	dryAt    time.Time // of the last dry read
 	zeroAt   time.Time // of the last read from 0
+	zeroCost time.Duration
 	workAt   time.Time // when there was work last
 	dueAt    time.Time // when the scout's word on due rows was last heeded
 	lookedAt time.Time // when the blocked keys were read last

@@ -133,7 +133,7 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 			claims = append(claims, outbox.LaneClaim{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Open: l.openWindow(), Solo: solo})
 		}
 	}
-	found, err := p.r.c.Store.ClaimRuns(ctx, string(p.d.Name), claims, keys, run, p.d.Block, max(maxDestinationBytes-p.bytes, 1))
+	found, err := p.r.c.Store.ClaimRuns(ctx, string(p.d.Name), claims, keys, run, p.d.Block, max(maxDestinationBytes-p.bytes, 1)/int64(len(keys)))
 	if err != nil {
 		p.unreserve(rows)
 		p.freePlaces(places)
