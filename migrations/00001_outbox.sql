@@ -66,7 +66,8 @@ end;
 -- +goose StatementEnd
 
 create table messaging_outbox (
-    message_id            uuid primary key default messaging_uuidv7(),
+    -- Publishing adds a second version to the index. A leaf that is full after the inserts would be split for it.
+    message_id            uuid default messaging_uuidv7() primary key with (fillfactor = 60),
     seq                   bigint not null generated always as identity (cache 1),
     created_at            timestamptz not null default clock_timestamp(),
     available_at          timestamptz not null default now(),
