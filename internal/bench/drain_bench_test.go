@@ -3,12 +3,18 @@ package bench
 import (
 	"os"
 	"testing"
+	"time"
 )
 
-// BenchmarkDrain drains b.N rows into a broker that confirms at once:
+// BenchmarkDrain drains b.N rows into a broker that confirms at once, and into one that needs 2 ms:
 //
-//	go test ./internal/bench -run - -bench Drain -benchtime 100000x -cpuprofile cpu.out
+//	go test ./internal/bench -run - -bench Drain/once -benchtime 100000x -cpuprofile cpu.out
 func BenchmarkDrain(b *testing.B) {
+	b.Run("once", func(b *testing.B) { benchmarkDrain(b, &sink{}) })
+	b.Run("2ms", func(b *testing.B) { benchmarkDrain(b, &sink{delay: 2 * time.Millisecond}) })
+}
+
+func benchmarkDrain(b *testing.B, s *sink) {
 	database := os.Getenv("PG_URL_17")
 	if database == "" {
 		b.Skip("not measured: PG_URL_17 is not set")
@@ -25,9 +31,7 @@ func BenchmarkDrain(b *testing.B) {
 	o := Options{Rows: b.N}
 	o.setDefaults()
 	run := &bench{o: o, place: p, report: newReport(&o)}
-	c := run.plain(Setting{Batch: 1000, InFlight: 1000}, &sink{})
-	b.ResetTimer()
-	d, err := run.drainOnce(b.Context(), c)
+	d, err := run.drainOnce(b.Context(), run.plain(Setting{Batch: 1000, InFlight: 1000}, s))
 	if err != nil {
 		b.Fatal(err)
 	}
