@@ -15,7 +15,9 @@ import (
 const runLength = 500
 
 // full tells whether enough is open: more would only wait here instead of in the table.
-func (p *pump) full() bool { return p.calls >= depth || p.bytes >= maxDestinationBytes }
+func (p *pump) full() bool {
+	return p.calls >= depth || p.bytes >= maxDestinationBytes || p.rec.behind()
+}
 
 // claim reads rows that were never offered to a broker.
 func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) bool {
@@ -26,7 +28,8 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) b
 	if len(lanes) == 0 {
 		return false
 	}
-	want := len(lanes) * p.r.c.Batch
+	// Half of the broker's places, so that the next claim need not wait until this one is published.
+	want := min(len(lanes)*p.r.c.Batch, max(p.broker.slots.share/2, 1))
 	if rows > 0 {
 		want = rows
 	}

@@ -100,8 +100,11 @@ func (l *lane) readable(now time.Time) bool {
 	if !l.ready || l.leaving || l.gone || !l.check {
 		return false
 	}
-	return l.open == 0 || (!l.mustDry && now.Sub(l.dryAt) < dryAfter)
+	return l.open == 0 || (!l.mustDry && now.Sub(l.dryAt) < l.dryAfter())
 }
+
+// dryAfter differs from lane to lane, so that not all of a destination run dry at the same time and its pump with them.
+func (l *lane) dryAfter() time.Duration { return dryAfter - dryAfter/32*time.Duration(l.lease.Lane&15) }
 
 // idle tells whether nothing of the lane is in this process's hands.
 func (l *lane) idle() bool { return l.open == 0 }

@@ -46,6 +46,13 @@ func (r *recorder) put(e entry) {
 	}
 }
 
+// behind tells whether outcomes come faster than the database takes them: two groups wait besides the one being written.
+func (r *recorder) behind() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.queue) >= 2*groupRows
+}
+
 func (r *recorder) wake() {
 	select {
 	case r.signal <- struct{}{}:
