@@ -49,12 +49,14 @@ begin
             then 'text_control_character'
         when coalesce(new.traceparent, new.tracestate, new.baggage) is not null
             and concat(new.traceparent, new.tracestate, new.baggage) ~ '[\n\r]' then 'trace_context_line_break'
+        -- Both references are the text of a header: JSON may hold line breaks between its tokens, a header may not.
         when char_length(new.schema_ref) not between 1 and 2048 or not new.schema_ref is json object
+                or new.schema_ref ~ '[\n\r]'
             then 'schema_ref_form'
         when octet_length(new.payload) > 8388608 then 'payload_too_large'
         -- Under claim check the payload lies elsewhere, and the reference says what its bytes hash to.
         when new.claim_check is not null and (char_length(new.claim_check) not between 1 and 4096
-                or not new.claim_check is json object) then 'claim_check_form'
+                or not new.claim_check is json object or new.claim_check ~ '[\n\r]') then 'claim_check_form'
         when new.claim_check is not null
             and coalesce(new.claim_check::jsonb ->> 'checksum', '') !~ '^sha-256:[0-9a-f]{64}$' then 'claim_check_checksum'
         when new.claim_check is not null and octet_length(new.payload) > 0 then 'claim_check_payload_empty'
@@ -112,6 +114,13 @@ begin
         if new.status::text <> 'PENDING' then
             broken := 'status_foreign';
             why := 'a new message has no status of its own; for a later publication set available_at';
+        elsif new.version | new.attempts | new.crash_attempts | new.ambiguous_attempts <> 0
+            or num_nonnulls(new.next_attempt_at, new.first_ambiguous_at, new.skipped_at, new.published_at,
+                new.published_by, new.last_outcome, new.last_transmission, new.last_confirmation, new.last_routing,
+                new.last_position, new.last_failure_category, new.last_failure_code, new.last_failure_detail) > 0 then
+            -- An invented number of attempts would overflow when the relay counts, and hold up every row beside it.
+            broken := 'outcome_foreign';
+            why := 'a new message has no outcome yet: attempts, times and evidence are written by the relay';
         elsif new.available_at > clock_timestamp() then
             new.status := 'SCHEDULED';
             new.next_attempt_at := new.available_at;

@@ -2,7 +2,7 @@ package migrations
 
 import "errors"
 
-// Errors of Status. They say what to do, and hold no address or credential.
+// Errors of Status; Up, Down and DownTo give ErrSchemaNewer, ErrNoSchema and ErrForeignSchema. They say what to do, and hold no address or credential.
 var (
 	// ErrSchemaMissing: no schema of the search_path has been migrated.
 	ErrSchemaMissing = errors.New("the messaging schema is missing: run \"relay migrate up\"")

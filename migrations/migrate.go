@@ -19,7 +19,8 @@ var FS embed.FS
 const versionTable = "messaging_schema_version"
 
 // Up applies every migration that the schema has not seen, in order, each in a transaction of its own, and returns
-// those it applied. Nothing to do is no error. Safe to call from several processes at once.
+// those it applied. Nothing to do is no error; a schema that is newer than this program is ErrSchemaNewer. Safe to call
+// from several processes at once.
 func Up(ctx context.Context, db *sql.DB) ([]Migration, error) {
 	p, err := open(ctx, db)
 	if err != nil {
@@ -64,6 +65,10 @@ func DownTo(ctx context.Context, db *sql.DB, version int64) ([]Migration, error)
 
 func open(ctx context.Context, db *sql.DB) (*goose.Provider, error) {
 	if err := ownSchema(ctx, db); err != nil {
+		return nil, err
+	}
+	// An older program neither completes a newer schema nor knows how to take it back.
+	if _, err := Status(ctx, db); errors.Is(err, ErrSchemaNewer) {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectPostgres, db, FS,

@@ -119,6 +119,25 @@ func TestStatusTellsMissingFromNewer(t *testing.T) {
 	})
 }
 
+// An older program that is told to migrate says what is wrong, instead of "nothing to do" or a riddle.
+func TestNewerSchemaIsLeftAlone(t *testing.T) {
+	db, _ := openSchema(t, "17", "newer")
+	migrate(t, db)
+	exec(t, db, `insert into messaging_schema_version (version_id, is_applied) values (99999, true)`)
+	for name, migrate := range map[string]func() ([]migrations.Migration, error){
+		"up":      func() ([]migrations.Migration, error) { return migrations.Up(t.Context(), db) },
+		"down":    func() ([]migrations.Migration, error) { return migrations.Down(t.Context(), db) },
+		"down to": func() ([]migrations.Migration, error) { return migrations.DownTo(t.Context(), db, 0) },
+	} {
+		if done, err := migrate(); !errors.Is(err, migrations.ErrSchemaNewer) || len(done) != 0 {
+			t.Errorf("%s: did %v, %v", name, done, err)
+		}
+	}
+	if n := queryOne[int](t, db, `select count(*) from messaging_outbox`); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
 func TestUpRefusesToShadowAnInstalledSchema(t *testing.T) {
 	db, config := openSchema(t, "17", "shadowed")
 	migrate(t, db)
