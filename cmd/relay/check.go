@@ -123,7 +123,7 @@ func askBroker(ctx context.Context, c *config.Config, name string, adapter trans
 	for _, e := range endpoints {
 		drifts, err := adapter.Inspect(ctx, []transport.Endpoint{e})
 		if err != nil && !errors.Is(err, messaging.ErrTopology) && !errors.Is(err, messaging.ErrAuthorization) {
-			broker.State, broker.code = brokerTrouble(err), cli.Broker
+			broker.State, broker.code = brokerTrouble(err)+whereToLook(c.Messaging.Brokers[name], err), cli.Broker
 			return []answer{broker}
 		}
 		out = append(out, askDestination(ctx, e, adapter, drifts, err))
@@ -155,6 +155,17 @@ func askDestination(ctx context.Context, e transport.Endpoint, adapter transport
 		return fail("cannot prove %s", messaging.LevelReplicationOrPersistenceAck)
 	}
 	return a
+}
+
+// whereToLook names what of the file a broker's trouble hangs on.
+func whereToLook(b config.Broker, err error) string {
+	switch {
+	case errors.Is(err, messaging.ErrAuthentication) && b.ProducerIdentity != "":
+		return fmt.Sprintf("; producer-identity %s gives user and secret", b.ProducerIdentity)
+	case errors.Is(err, messaging.ErrBrokerUnavailable):
+		return fmt.Sprintf(" at %s; look at seeds and tls, and whether it runs", strings.Join(b.Seeds, ", "))
+	}
+	return ""
 }
 
 // brokerTrouble says in own words why a broker did not answer well.

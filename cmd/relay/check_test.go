@@ -83,7 +83,7 @@ func TestCheckAsksEverything(t *testing.T) {
 	check(p.env, "TOPIC=relay.absent").Want(t, 6, "topic is absent, wanted present", "1 of 5 checks are not well")
 	check(p.env, "EXCHANGE=absent").Want(t, 6, "exchange is absent, wanted present")
 	check(p.env, "CONFIRMATION=REPLICATION_OR_PERSISTENCE_ACK").Want(t, 6, "cannot prove REPLICATION_OR_PERSISTENCE_ACK")
-	check(p.env, "KAFKA=127.0.0.1:1").Want(t, 5, "broker kafka", "cannot be reached", "destination email-work")
+	check(p.env, "KAFKA=127.0.0.1:1").Want(t, 5, "broker kafka", "cannot be reached at 127.0.0.1:1; look at seeds", "destination email-work")
 	check([]string{p.env[0], "RABBIT_PASSWORD=S3cr3t"}).Want(t, 5, "the broker refuses the credential")
 	check(p.env[:1]).Want(t, 3, "security.credentials.rabbit.password (line 12): env:RABBIT_PASSWORD: the environment variable is not set")
 	check(p.env[1:]).Want(t, 3, "database.url: is missing; set RELAY_DATABASE_URL")
@@ -105,6 +105,8 @@ func TestStartIsRefusedWithoutAFittingSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	relay(t, p.env, "run", "--config", p.file(t)).Want(t, 4, "newer than this program")
+	relay(t, p.env, "migrate", "up").Want(t, 4, "newer than this program")
+	relay(t, p.env, "migrate", "down").Want(t, 4, "newer than this program")
 }
 
 // A destination that cannot prove what the file demands is refused at start, not at the first message.

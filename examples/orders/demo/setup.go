@@ -107,14 +107,15 @@ func (w *world) relayEnv(i int) []string {
 // relayYAML is the one file of both relays. Lease and timeout are short, so that a killed relay is replaced while one watches.
 func (w *world) relayYAML() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `# Written by the demo for both relays; the database and the listener come from the environment.
+	fmt.Fprintf(&b, `# Written by the demo for both relays; the database and the listener come from the environment. While the demo runs, the
+# addresses are those of its proxies; afterwards those of the brokers.
 messaging:
   environment: local
   brokers:
     kafka-main:
       kind: kafka
-      seeds: [%q]      # a proxy of the demo; the broker itself: %s
-`, w.services.kafkaVia, w.services.kafka)
+      seeds: [%q]
+`, w.services.kafkaVia)
 	if w.services.rabbit != "" {
 		w.rabbitBroker(&b)
 	}
@@ -147,7 +148,7 @@ func (w *world) rabbitBroker(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, `    rabbit-main:
       kind: rabbitmq
-      seeds: [%q]      # a proxy of the demo
+      seeds: [%q]
       vhost: %q
       producer-identity: rabbit-relay
 `, w.services.rabbitVia, vhost)
