@@ -2,20 +2,29 @@
 -- The window is the union of the lane's open batches as the owner remembers them and of the rows read here.
 
 -- name: ClaimPending :many
+-- A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
+-- row of the same key may be visible as well and must not go first. The floor is -1 where no order holds.
 with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
               unnest(@cursors::bigint[]) as cursor, unnest(@limits::integer[]) as lim,
-              unnest(@lows::bigint[]) as low, unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi,
+              unnest(@lows::bigint[]) as low, unnest(@floors::bigint[]) as floor, unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi,
               unnest(@rewrite::boolean[]) as rewrite) as r
 ), page as materialized (
   select m.* from req r cross join lateral (
+    select case when r.floor >= 0 and exists (
+             select from messaging_outbox b
+              where b.lane = r.lane and b.status = 'PENDING' and b.seq > r.floor and b.seq <= r.cursor
+                and b.seq not in (select h from unnest(@in_hand::bigint[]) as h))
+           then r.floor else r.cursor end as seq) start
+  cross join lateral (
     select t.*, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
       select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
              o.ordering_key, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage,
              o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
              o.attempts, o.ambiguous_attempts, o.version
         from messaging_outbox o
-       where o.lane = r.lane and o.status = 'PENDING' and o.seq > r.cursor and o.destination = @destination
+       where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = @destination
+         and (o.seq > r.cursor or o.seq not in (select h from unnest(@in_hand::bigint[]) as h))
        order by o.seq limit r.lim) t) m
    where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
 ), win as (

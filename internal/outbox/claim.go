@@ -26,6 +26,11 @@ type LaneClaim struct {
 	Limit  int32
 	Low    int64 // kept for the next owner
 	Open   Window
+	// InOrder asks whether rows up to the cursor became visible since it passed them, but for those in hand and those up
+	// to Floor; if so the lane is read from Floor again, so that a later row of a key does not go first.
+	InOrder bool
+	Floor   int64
+	InHand  []int64
 	// Solo says that nothing else of this process is on the wire; the same in all claims of a call.
 	Solo bool
 	// Rewrite asks for the window to be written even if no row is found, because it still names finished rows.
@@ -42,6 +47,8 @@ type claimArgs struct {
 	lanes         []int32
 	epochs        []int64
 	cursors, lows []int64
+	floors        []int64
+	inHand        []int64
 	limits        []int32
 	lo, hi        []int64
 	rewrite       []bool
@@ -56,12 +63,17 @@ func newClaimArgs(claims []LaneClaim) claimArgs {
 	n := len(claims)
 	a := claimArgs{
 		lanes: make([]int32, n), epochs: make([]int64, n), cursors: make([]int64, n), lows: make([]int64, n), limits: make([]int32, n),
-		lo: make([]int64, n), hi: make([]int64, n), rewrite: make([]bool, n), idLanes: []int32{}, ids: []uuid.UUID{},
+		lo: make([]int64, n), hi: make([]int64, n), rewrite: make([]bool, n), floors: make([]int64, n), inHand: []int64{}, idLanes: []int32{}, ids: []uuid.UUID{},
 	}
 	for i, c := range claims {
 		a.lanes[i], a.epochs[i], a.cursors[i], a.lows[i], a.limits[i] = c.Lane, c.Epoch, c.Cursor, c.Low, c.Limit
 		a.lo[i], a.hi[i], a.rewrite[i] = c.Open.Lo, c.Open.Hi, c.Rewrite
 		a.solo = c.Solo
+		a.floors[i] = -1
+		if c.InOrder {
+			a.floors[i] = c.Floor
+			a.inHand = append(a.inHand, c.InHand...)
+		}
 		for _, id := range c.Open.IDs {
 			a.idLanes, a.ids = append(a.idLanes, c.Lane), append(a.ids, id)
 		}
@@ -76,7 +88,7 @@ func (s *Store) ClaimPending(ctx context.Context, destination string, claims []L
 	a := newClaimArgs(claims)
 	err = s.do(ctx, "claim", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.ClaimPending(ctx, outboxdb.ClaimPendingParams{
-			Lanes: a.lanes, Epochs: a.epochs, Cursors: a.cursors, Limits: a.limits, Lows: a.lows, OpenLo: a.lo, OpenHi: a.hi,
+			Lanes: a.lanes, Epochs: a.epochs, Cursors: a.cursors, Limits: a.limits, Lows: a.lows, Floors: a.floors, InHand: a.inHand, OpenLo: a.lo, OpenHi: a.hi,
 			Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 		})
 		out = make([]Row, len(rows))

@@ -108,6 +108,9 @@ func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
 		c.Cursor = l.low
 	}
 	c.Low = l.low
+	if p.d.Ordered {
+		c.InOrder, c.Floor, c.InHand = true, l.floor(now), l.pending()
+	}
 	return c
 }
 
@@ -177,6 +180,7 @@ func (p *pump) admit(l *lane, b *batch, row outbox.Row) {
 	l.open++
 	if b != nil {
 		b.left++
+		b.seqs = append(b.seqs, row.Seq)
 	} else {
 		l.ids[row.MessageID] = struct{}{}
 		l.window = true

@@ -210,28 +210,35 @@ func (q *Queries) ClaimDeferred(ctx context.Context, arg ClaimDeferredParams) ([
 const claimPending = `-- name: ClaimPending :many
 
 with req as (
-  select r.lane, r.epoch, r.cursor, r.lim, r.low, r.lo, r.hi, r.rewrite from (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch,
+  select r.lane, r.epoch, r.cursor, r.lim, r.low, r.floor, r.lo, r.hi, r.rewrite from (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch,
               unnest($3::bigint[]) as cursor, unnest($4::integer[]) as lim,
-              unnest($5::bigint[]) as low, unnest($6::bigint[]) as lo, unnest($7::bigint[]) as hi,
-              unnest($8::boolean[]) as rewrite) as r
+              unnest($5::bigint[]) as low, unnest($6::bigint[]) as floor, unnest($7::bigint[]) as lo, unnest($8::bigint[]) as hi,
+              unnest($9::boolean[]) as rewrite) as r
 ), page as materialized (
   select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key, m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.headers, m.payload, m.occurred_at, m.created_at, m.attempts, m.ambiguous_attempts, m.version, m.bytes from req r cross join lateral (
+    select case when r.floor >= 0 and exists (
+             select from messaging_outbox b
+              where b.lane = r.lane and b.status = 'PENDING' and b.seq > r.floor and b.seq <= r.cursor
+                and b.seq not in (select h from unnest($10::bigint[]) as h))
+           then r.floor else r.cursor end as seq) start
+  cross join lateral (
     select t.seq, t.message_id, t.lane, t.message_type, t.schema_version, t.content_type, t.producer, t.partition_key, t.ordering_key, t.correlation_id, t.causation_id, t.tenant, t.traceparent, t.tracestate, t.baggage, t.schema_ref, t.claim_check, t.redrive_id, t.redrive_count, t.headers, t.payload, t.occurred_at, t.created_at, t.attempts, t.ambiguous_attempts, t.version, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
       select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
              o.ordering_key, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage,
              o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
              o.attempts, o.ambiguous_attempts, o.version
         from messaging_outbox o
-       where o.lane = r.lane and o.status = 'PENDING' and o.seq > r.cursor and o.destination = $9
+       where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = $11
+         and (o.seq > r.cursor or o.seq not in (select h from unnest($10::bigint[]) as h))
        order by o.seq limit r.lim) t) m
-   where m.bytes <= $10::bigint or m.bytes = octet_length(m.payload)
+   where m.bytes <= $12::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = $11::boolean,
-         window_ids = (select array_agg(i.id) from (select unnest($12::integer[]) as lane, unnest($13::uuid[]) as id) as i where i.lane = l.lane)
+     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = $13::boolean,
+         window_ids = (select array_agg(i.id) from (select unnest($14::integer[]) as lane, unnest($15::uuid[]) as id) as i where i.lane = l.lane)
     from req r left join (select page.lane, min(page.seq) as lo, max(page.seq) as hi from page group by page.lane) p
       on p.lane = r.lane
-   where l.lane = r.lane and l.owner = $14::uuid and l.epoch = r.epoch and (p.lane is not null or r.rewrite)
+   where l.lane = r.lane and l.owner = $16::uuid and l.epoch = r.epoch and (p.lane is not null or r.rewrite)
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
@@ -248,9 +255,11 @@ type ClaimPendingParams struct {
 	Cursors     []int64
 	Limits      []int32
 	Lows        []int64
+	Floors      []int64
 	OpenLo      []int64
 	OpenHi      []int64
 	Rewrite     []bool
+	InHand      []int64
 	Destination string
 	MaxBytes    int64
 	Solo        bool
@@ -291,6 +300,8 @@ type ClaimPendingRow struct {
 
 // Claims: read rows in seq order per lane and write the lane's window, in one statement, before anything is published.
 // The window is the union of the lane's open batches as the owner remembers them and of the rows read here.
+// A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
+// row of the same key may be visible as well and must not go first. The floor is -1 where no order holds.
 func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]ClaimPendingRow, error) {
 	rows, err := q.db.Query(ctx, claimPending,
 		arg.Lanes,
@@ -298,9 +309,11 @@ func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]C
 		arg.Cursors,
 		arg.Limits,
 		arg.Lows,
+		arg.Floors,
 		arg.OpenLo,
 		arg.OpenHi,
 		arg.Rewrite,
+		arg.InHand,
 		arg.Destination,
 		arg.MaxBytes,
 		arg.Solo,
