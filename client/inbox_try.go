@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -79,7 +80,7 @@ func try(ctx context.Context, c InboxConfig, m Message, begin func(context.Conte
 
 func (m Message) validate() error {
 	if m.ID.IsZero() {
-		return errors.Join(messaging.ErrValidation, errors.New("the message has no id"))
+		return fmt.Errorf("%w: the message has no id", messaging.ErrValidation)
 	}
 	if _, err := messaging.ParseMessageType(string(m.Type)); err != nil {
 		return err

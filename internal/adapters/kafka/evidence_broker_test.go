@@ -100,7 +100,7 @@ func TestEvidence_RefusedAfterALostAnswer(t *testing.T) {
 // size; what follows it under its key is not sent, others are.
 func TestEvidence_TooLarge(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, c cluster) {
+	onVersions(t, func(t *testing.T, c cluster) {
 		topic := c.topic(t, 1, "max.message.bytes", "3000")
 		_, p := c.adapter(t)
 		ms := append(numbered("a", "a", 2, 100), numbered("b", "big", 1, 5000)...)
@@ -199,7 +199,7 @@ func TestEvidence_RefusedRecord(t *testing.T) {
 func TestEvidence_UnknownTopic(t *testing.T) {
 	t.Parallel()
 	const unknown = "REJECTED CONFIGURATION UNKNOWN_TOPIC "
-	onBoth(t, func(t *testing.T, c cluster) {
+	onVersions(t, func(t *testing.T, c cluster) {
 		_, p := c.adapter(t)
 		rs := publish(t, p, endpoint(topicName(t)), 20*time.Second, message("k", "1"), message("", "2"))
 		expectAll(t, rs, unknown+"NOT_TRANSMITTED NOT_APPLICABLE")

@@ -112,7 +112,7 @@ func TestEvidence_NothingListens(t *testing.T) {
 // reported, once, as what it is.
 func TestEvidence_LateAnswer(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, c cluster) {
+	onVersions(t, func(t *testing.T, c cluster) {
 		topic, w := c.topic(t, 1), newWire()
 		_, p := c.adapter(t, w.use, quick)
 		w.next(faultMute)
@@ -139,7 +139,7 @@ func TestEvidence_LateAnswer(t *testing.T) {
 // behind them.
 func TestEvidence_AbandonedBatchIsFenced(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, c cluster) {
+	onVersions(t, func(t *testing.T, c cluster) {
 		topic, w := c.topic(t, 1), newWire()
 		_, p := c.adapter(t, w.use, quick)
 		expectAll(t, publish(t, p, endpoint(topic), 20*time.Second, message("k", "0")), confirmedVerdict)

@@ -49,6 +49,13 @@ func onBoth(t *testing.T, f func(t *testing.T, c cluster)) {
 	t.Run("real", func(t *testing.T) { t.Parallel(); f(t, realCluster(t)) })
 }
 
+// onVersions runs a test as onBoth does, and against the oldest version that is supported.
+func onVersions(t *testing.T, f func(t *testing.T, c cluster)) {
+	t.Helper()
+	onBoth(t, f)
+	t.Run("4.2", func(t *testing.T) { t.Parallel(); f(t, cluster{seeds: testenv.Require(t, "KAFKA42_BOOTSTRAP")}) })
+}
+
 func (c cluster) admin(t testing.TB) *kadm.Client {
 	t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(c.seeds, ",")...))

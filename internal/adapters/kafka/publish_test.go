@@ -10,7 +10,7 @@ import (
 
 func TestPublishWritesTheRecordAsGiven(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, c cluster) {
+	onVersions(t, func(t *testing.T, c cluster) {
 		topic := c.topic(t, 3)
 		_, p := c.adapter(t)
 		ms := []transport.Message{
