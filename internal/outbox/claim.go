@@ -86,15 +86,12 @@ func newClaimArgs(claims []LaneClaim) claimArgs {
 // lane; one row is always read.
 func (s *Store) ClaimPending(ctx context.Context, destination string, claims []LaneClaim, maxBytes int64) (out []Row, err error) {
 	a := newClaimArgs(claims)
-	err = s.do(ctx, "claim", func(ctx context.Context, q *outboxdb.Queries) error {
-		rows, err := q.ClaimPending(ctx, outboxdb.ClaimPendingParams{
-			Lanes: a.lanes, Epochs: a.epochs, Cursors: a.cursors, Limits: a.limits, Lows: a.lows, Floors: a.floors, InHand: a.inHand, OpenLo: a.lo, OpenHi: a.hi,
-			Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
-		})
-		out = make([]Row, len(rows))
-		for i := range rows {
-			out[i] = Row(rows[i])
-		}
+	p := outboxdb.ClaimPendingParams{
+		Lanes: a.lanes, Epochs: a.epochs, Cursors: a.cursors, Limits: a.limits, Lows: a.lows, Floors: a.floors, InHand: a.inHand, OpenLo: a.lo, OpenHi: a.hi,
+		Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
+	}
+	err = s.do(ctx, "claim", func(ctx context.Context, _ *outboxdb.Queries) (err error) {
+		out, err = s.claimPending(ctx, p)
 		return err
 	})
 	return out, err

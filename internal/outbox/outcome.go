@@ -1,7 +1,9 @@
 package outbox
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -101,8 +103,13 @@ func newRecord(owner uuid.UUID, outcomes []Outcome) *record {
 	r := &record{}
 	var lanes []int32
 	var epochs []int64
+	// In the order of their ids the rows of one page of the table, and of the index, are met one after the other.
+	ordered := make([]*Outcome, len(outcomes))
 	for i := range outcomes {
-		o := &outcomes[i]
+		ordered[i] = &outcomes[i]
+	}
+	slices.SortFunc(ordered, func(a, b *Outcome) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	for _, o := range ordered {
 		if !leased(lanes, epochs, o) {
 			lanes, epochs = append(lanes, o.Lane), append(epochs, o.Epoch)
 		}

@@ -31,6 +31,7 @@ type Config struct {
 type Store struct {
 	pool *pgxpool.Pool
 	c    Config
+	pipe pipeline
 	q    *outboxdb.Queries
 }
 
@@ -39,7 +40,8 @@ func New(pool *pgxpool.Pool, c Config) *Store {
 	if c.Owner == uuid.Nil {
 		c.Owner = uuid.Must(uuid.NewV7())
 	}
-	return &Store{pool: pool, c: c, q: outboxdb.New(pipeline{pool: pool})}
+	pipe := pipeline{pool: pool}
+	return &Store{pool: pool, c: c, pipe: pipe, q: outboxdb.New(pipe)}
 }
 
 // Owner is the id under which this process holds lanes.

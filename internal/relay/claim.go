@@ -150,7 +150,7 @@ func (p *pump) readLane(l *lane, c outbox.LaneClaim, rows []outbox.Row, now time
 	l.cursor = max(l.cursor, rows[len(rows)-1].Seq)
 	b := &batch{lo: rows[0].Seq, hi: rows[len(rows)-1].Seq}
 	for i := range rows {
-		p.admit(l, b, rows[i])
+		p.admit(l, b, &rows[i])
 	}
 	if b.left > 0 {
 		l.batches = append(l.batches, b)
@@ -169,7 +169,7 @@ func (p *pump) countLateCommits() {
 func (p *pump) inHand(id uuid.UUID) bool { return p.flights[id] != nil || p.unresolved[id] != nil }
 
 // admit takes one claimed row: it may go now, or waits behind its key, or is set aside because the key is blocked.
-func (p *pump) admit(l *lane, b *batch, row outbox.Row) {
+func (p *pump) admit(l *lane, b *batch, row *outbox.Row) {
 	if p.inHand(row.MessageID) {
 		p.freePlaces(1)
 		return

@@ -110,7 +110,7 @@ func (p *pump) claimDeferred(ctx context.Context, lanes []*lane, rows int, solo 
 	for i := range found {
 		l := byNumber[found[i].Lane]
 		got[l]++
-		p.admit(l, nil, found[i])
+		p.admit(l, nil, &found[i])
 	}
 	p.unused(rows)
 	for i, l := range lanes {

@@ -205,7 +205,7 @@ func (k *key) lookable(now time.Time) bool {
 
 // flight is a row in this process's hands.
 type flight struct {
-	row   outbox.Row
+	row   *outbox.Row
 	lane  *lane
 	key   *key   // nil where no order holds
 	batch *batch // nil where the window names the row by id

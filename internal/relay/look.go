@@ -149,7 +149,7 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 			p.freePlaces(1)
 			continue
 		}
-		p.admit(lanes[found[i].Lane], nil, found[i])
+		p.admit(lanes[found[i].Lane], nil, &found[i])
 	}
 	p.unused(rows)
 	for _, k := range keys {

@@ -121,9 +121,8 @@ func (r *recorder) gather(hard context.Context, timer *time.Timer) {
 
 // write repeats until the database has it.
 func (r *recorder) write(hard context.Context, entries []entry) bool {
-	var outcomes []outbox.Outcome
+	outcomes := make([]outbox.Outcome, 0, len(entries))
 	var late []outbox.Late
-	byID := make(map[uuid.UUID]*entry, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		if e.late {
@@ -131,7 +130,6 @@ func (r *recorder) write(hard context.Context, entries []entry) bool {
 			continue
 		}
 		outcomes = append(outcomes, e.o)
-		byID[e.o.ID] = e
 	}
 	var missed []uuid.UUID
 	if len(outcomes) > 0 && !r.repeat(hard, "record outcomes", func(ctx context.Context) (err error) {
@@ -142,7 +140,7 @@ func (r *recorder) write(hard context.Context, entries []entry) bool {
 	}
 	if len(missed) > 0 {
 		var ok bool
-		if late, ok = r.missed(hard, missed, byID, late); !ok {
+		if late, ok = r.missed(hard, missed, outcomes, late); !ok {
 			return false
 		}
 	}
@@ -158,22 +156,14 @@ func (r *recorder) write(hard context.Context, entries []entry) bool {
 		r.p.r.c.Hooks.LateConfirmed(r.p.d.Name, len(changed))
 	}
 	r.p.box.post(func() {
-		var done []entry
-		for _, e := range entries {
-			if e.late {
-				r.p.recordedLate(e.f)
-			} else {
-				done = append(done, e)
-			}
-		}
-		r.p.recorded(done)
+		r.p.recorded(entries)
 	})
 	return true
 }
 
 // missed looks at rows whose outcome changed nothing: those that are published already are well; of the others the
 // lease was lost, and what the broker confirmed is still true.
-func (r *recorder) missed(hard context.Context, ids []uuid.UUID, byID map[uuid.UUID]*entry, late []outbox.Late) ([]outbox.Late, bool) {
+func (r *recorder) missed(hard context.Context, ids []uuid.UUID, outcomes []outbox.Outcome, late []outbox.Late) ([]outbox.Late, bool) {
 	var open []uuid.UUID
 	if !r.repeat(hard, "look for open rows", func(ctx context.Context) (err error) {
 		open, err = r.p.r.c.Store.StillOpen(ctx, ids)
@@ -181,9 +171,13 @@ func (r *recorder) missed(hard context.Context, ids []uuid.UUID, byID map[uuid.U
 	}) {
 		return nil, false
 	}
+	lost := make(map[uuid.UUID]bool, len(open))
 	for _, id := range open {
-		if e := byID[id]; e.o.Status == outbox.Published {
-			late = append(late, outbox.Late{ID: id, Result: e.o.Result})
+		lost[id] = true
+	}
+	for i := range outcomes {
+		if o := &outcomes[i]; lost[o.ID] && o.Status == outbox.Published {
+			late = append(late, outbox.Late{ID: o.ID, Result: o.Result})
 		}
 	}
 	if len(open) > 0 {

@@ -66,10 +66,10 @@ func (p *pump) send() {
 func (p *pump) sendBy() time.Duration { return p.r.since() + p.d.Timeout + publish.Grace }
 
 func (p *pump) render(f *flight) (transport.Message, *messaging.Failure) {
-	if failure := p.d.refuse(&f.row); failure != nil {
+	if failure := p.d.refuse(f.row); failure != nil {
 		return transport.Message{}, failure
 	}
-	return message(&f.row)
+	return message(f.row)
 }
 
 func behind() *messaging.Failure {

@@ -14,7 +14,7 @@ const weakConfirmation = "WEAK_CONFIRMATION"
 
 // onVerdict takes the outcome of a row.
 func (p *pump) onVerdict(f *flight, r messaging.PublishResult) {
-	f.result, f.end = r, p.d.dispose(&f.row, r)
+	f.result, f.end = r, p.d.dispose(f.row, r)
 	f.row.Payload, f.row.Headers = nil, ""
 	if f.sent {
 		p.r.c.Hooks.Published(p.d.Name, p.broker.name, r)
@@ -184,6 +184,10 @@ func (p *pump) recorded(entries []entry) {
 	now := time.Now()
 	for i := range entries {
 		f, o := entries[i].f, &entries[i].o
+		if entries[i].late {
+			p.recordedLate(f)
+			continue
+		}
 		p.close(f)
 		k := f.key
 		if k == nil {
