@@ -729,3 +729,29 @@ func TestARowThatKillsItsRelayIsParkedAlone(t *testing.T) {
 		t.Errorf("it was published %d times", n)
 	}
 }
+
+func TestRunUntilEmptyDoesNotWaitBehindAParkedHead(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.add(2, 1)
+	_, err := b.db.Exec(t.Context(), `
+	  with r as (select message_id, row_number() over (order by seq) as n from messaging_outbox)
+	  update messaging_outbox o set status = case when n = 1 then 'PARKED' else 'RETRYABLE_FAILURE' end::messaging_outbox_state,
+	         next_attempt_at = case when n = 2 then now() end
+	    from r where r.message_id = o.message_id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := b.config
+	c.Store = outbox.New(b.db.Pool, outbox.Config{LeaseTTL: c.Lease})
+	r, err := relay.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.RunUntilEmpty(t.Context(), 20*time.Second); err != nil {
+		t.Errorf("run until empty: %v", err)
+	}
+	if got := b.counts(); got["PARKED"] != 1 || got["RETRYABLE_FAILURE"] != 1 {
+		t.Errorf("rows are %v", got)
+	}
+}

@@ -24,6 +24,7 @@ type scout struct {
 	r     *Relay
 	pumps map[string]*pump
 	free  map[int32]time.Time // since when a lane with work has had no owner
+	stuck map[int32]int       // looks in a row in which a lane's due rows moved nobody
 	// empty looks in a row, for a run until empty.
 	empty   int
 	unknown time.Time // when rows of unknown destinations were parked last
@@ -131,8 +132,8 @@ func (s *scout) serve(ctx context.Context, p *pump, work []outbox.Work) (open bo
 	now := time.Now()
 	for _, w := range work {
 		due := w.Pending || w.Due <= 0
-		open = open || due
 		l := s.r.registry.get(w.Lane)
+		open = open || (due && !s.waits(p, l, w))
 		switch {
 		case l != nil:
 			mine = append(mine, w)
@@ -188,6 +189,19 @@ func (s *scout) leave(lane int32) {
 	if l := s.r.registry.get(lane); l != nil {
 		l.pump.box.post(func() { l.leaving = true })
 	}
+}
+
+// stuckLooks in which nothing moved, and the due rows of a lane are not waited for: they stand behind a parked head.
+const stuckLooks = 20
+
+// waits tells that the due rows of an owned lane cannot go out although everything works.
+func (s *scout) waits(p *pump, l *lane, w outbox.Work) bool {
+	if l == nil || w.Pending || p.busy.Load() || !p.calm() {
+		delete(s.stuck, w.Lane)
+		return false
+	}
+	s.stuck[w.Lane]++
+	return s.stuck[w.Lane] > stuckLooks
 }
 
 // take leases wanted lanes up to the fair share, and any that nobody took for the length of a lease.
