@@ -105,12 +105,16 @@ func TestB38_RowsThatCannotGoTakeNoPlace(t *testing.T) {
 		ready, reason := p.readiness(rabbitDestination)
 		return !ready && reason != ""
 	})
+	tried := p.metric("messaging_publish_attempts_total", `destination="`+rabbitDestination+`"`)
 	sent := 0
 	for _, outage := range []time.Duration{0, time.Duration(count(600, 3)) * time.Second} {
 		<-time.After(outage)
 		ids := w.insert(kafkaDestination, 10, 5)
 		brokertest.Eventually(t, within(5*time.Second), "the rows of the healthy destination to be sent", func() bool { return w.sent(ids) == 10 })
 		sent += 10
+	}
+	if n := p.metric("messaging_publish_attempts_total", `destination="`+rabbitDestination+`"`) - tried; n > 50 {
+		t.Errorf("%v rows were taken for a destination that is known to be away", n)
 	}
 	if got, want := w.statuses(), fmt.Sprintf("PENDING %d, PUBLISHED %d, SCHEDULED %d", rows, sent, rows); got != want {
 		t.Errorf("rows are %q, want %q", got, want)

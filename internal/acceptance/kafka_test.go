@@ -40,7 +40,7 @@ func TestB22_OneGiantRowIsParkedAlone(t *testing.T) {
 	ids = append(ids, w.insert(kafkaDestination, 50, 10)...)
 	p := w.start()
 	w.until(40*time.Second, "PARKED 1, PUBLISHED 100")
-	w.parked(giant, "TOO_LARGE", maxAttempts)
+	w.parked(giant, "TOO_LARGE", 1)
 	detail := w.of(giant, "last_failure_detail")
 	size := 0
 	for _, word := range strings.FieldsFunc(detail, func(r rune) bool { return r < '0' || r > '9' }) {
