@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build demo test test-full certify lint bench services generate format
+.PHONY: help build demo test test-full certify lint bench torture mutants services generate format
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -31,6 +31,12 @@ lint: ## golangci-lint in its pinned version, and shellcheck where there is one
 
 bench: ## drain rate, latency, WAL and CPU per message beside the machine's own floor; ARGS="--rows 10000"
 	@tools/bench.sh $(ARGS)
+
+torture: ## a fleet under a seeded nemesis, judged by a checker: SEED=7 MINUTES=30 REPORT=file ARGS="-rate 300"
+	@tools/torture.sh "$(SEED)" "$(MINUTES)" "$(REPORT)" $(ARGS)
+
+mutants: ## relays without one of their safeguards: the checker must find each; MUTANT=name for one
+	@tools/mutants.sh $(MUTANT)
 
 services: ## start the test servers and print how to use and to stop them
 	@mkdir -p .services && tools/services/up.sh >.services/env.new && mv .services/env.new .services/env

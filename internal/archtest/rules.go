@@ -135,6 +135,12 @@ var rooms = []room{
 		anyOutside: true,
 		testsOnly:  true,
 	},
+	{
+		dir:        "internal/torture",
+		may:        []string{"messaging", "messaging/transport", "internal/dbtest", "internal/brokertest", "internal/testenv"},
+		anyOutside: true,
+		testsOnly:  true,
+	},
 	{dir: "deploy", testsOnly: true, anyOutside: true},
 	// examples are services of users: public packages only, and whatever broker client they like
 	{
