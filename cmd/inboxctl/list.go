@@ -74,30 +74,39 @@ func statesOf(words []string) ([]outbox.State, error) {
 
 // rowOutput is the JSON of a row.
 type rowOutput struct {
-	MessageID         uuid.UUID  `json:"messageId"`
-	Destination       string     `json:"destination"`
-	MessageType       string     `json:"messageType"`
-	Status            string     `json:"status"`
-	StoredStatus      string     `json:"storedStatus"`
-	CreatedAt         time.Time  `json:"createdAt"`
-	AvailableAt       time.Time  `json:"availableAt"`
-	NextAttemptAt     *time.Time `json:"nextAttemptAt,omitempty"`
-	PublishedAt       *time.Time `json:"publishedAt,omitempty"`
-	LeaseUntil        *time.Time `json:"leaseUntil,omitempty"`
-	Attempts          int        `json:"attempts"`
-	AmbiguousAttempts int        `json:"ambiguousAttempts"`
-	Skipped           bool       `json:"skipped,omitempty"`
-	LastOutcome       string     `json:"lastOutcome,omitempty"`
-	Category          string     `json:"category,omitempty"`
-	Code              string     `json:"code,omitempty"`
-	Detail            string     `json:"detail,omitempty"`
+	MessageID         uuid.UUID `json:"messageId"`
+	Destination       string    `json:"destination"`
+	MessageType       string    `json:"messageType"`
+	Status            string    `json:"status"`
+	StoredStatus      string    `json:"storedStatus"`
+	CreatedAt         time.Time `json:"createdAt"`
+	AvailableAt       time.Time `json:"availableAt"`
+	NextAttemptAt     string    `json:"nextAttemptAt,omitempty"`
+	PublishedAt       string    `json:"publishedAt,omitempty"`
+	LeaseUntil        string    `json:"leaseUntil,omitempty"`
+	Attempts          int       `json:"attempts"`
+	AmbiguousAttempts int       `json:"ambiguousAttempts"`
+	Skipped           bool      `json:"skipped,omitempty"`
+	LastOutcome       string    `json:"lastOutcome,omitempty"`
+	Category          string    `json:"category,omitempty"`
+	Code              string    `json:"code,omitempty"`
+	Detail            string    `json:"detail,omitempty"`
 }
 
 func rowOf(l *outbox.Listed) rowOutput {
 	return rowOutput{
 		MessageID: l.MessageID, Destination: l.Destination, MessageType: l.MessageType, Status: string(l.State), StoredStatus: string(l.Stored),
-		CreatedAt: l.CreatedAt.UTC(), AvailableAt: l.AvailableAt.UTC(), NextAttemptAt: utc(l.NextAttemptAt), PublishedAt: utc(l.PublishedAt),
-		LeaseUntil: utc(l.LeaseUntil), Attempts: l.Attempts, AmbiguousAttempts: l.AmbiguousAttempts, Skipped: l.Skipped,
+		CreatedAt: l.CreatedAt.UTC(), AvailableAt: l.AvailableAt.UTC(), NextAttemptAt: instantOf(l.NextAttemptAt), PublishedAt: instantOf(l.PublishedAt),
+		LeaseUntil: instantOf(l.LeaseUntil), Attempts: l.Attempts, AmbiguousAttempts: l.AmbiguousAttempts, Skipped: l.Skipped,
 		LastOutcome: l.LastOutcome, Category: l.Category, Code: l.Code, Detail: l.Detail,
 	}
+}
+
+// instantOf is RFC 3339 in UTC, with as many digits of the year as it takes: an operator may have written a time beyond
+// the year 9999, with which JSON's own form ends.
+func instantOf(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }

@@ -183,7 +183,7 @@ func (s *Store) LookAtKeys(ctx context.Context, keys []Key, block bool) (looks [
 		rows, err := q.LookAtKeys(ctx, outboxdb.LookAtKeysParams{Lanes: lanes, Keys: names, Block: block})
 		looks = make([]KeyLook, len(rows))
 		for i, r := range rows {
-			looks[i] = KeyLook{Key: Key{Lane: r.Lane, Key: r.Key}, Parked: r.Parked, Seq: r.Seq, Due: time.Duration(r.DueInMs * float64(time.Millisecond))}
+			looks[i] = KeyLook{Key: Key{Lane: r.Lane, Key: r.Key}, Parked: r.Parked, Seq: r.Seq, Due: inMilliseconds(r.DueInMs)}
 			looks[i].Waiting, looks[i].Head = r.Head != uuid.Nil, r.Head
 		}
 		return err

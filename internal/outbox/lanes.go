@@ -108,7 +108,7 @@ func (s *Store) FindWork(ctx context.Context) (work []Work, err error) {
 		for _, r := range rows {
 			w := Work{
 				Lane: r.Lane, Destination: r.Destination, Pending: r.Pending, Waiting: r.Waiting, Expired: r.Expired, Changes: r.Changes,
-				Due: time.Duration(min(r.DueInMs, 1e11)) * time.Millisecond,
+				Due: inMilliseconds(r.DueInMs),
 			}
 			if r.Owner != nil {
 				w.Owner = *r.Owner
@@ -217,4 +217,9 @@ func (s *Store) GiveBack(ctx context.Context, lanes []int32, epochs []int64) err
 		_, err := q.GiveBackLanes(ctx, outboxdb.GiveBackLanesParams{Lanes: lanes, Epochs: epochs, Owner: s.c.Owner})
 		return err
 	})
+}
+
+// inMilliseconds is at most some years: a row may be due in a year that no Duration reaches.
+func inMilliseconds(ms float64) time.Duration {
+	return time.Duration(min(ms, 1e11) * float64(time.Millisecond))
 }
