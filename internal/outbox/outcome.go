@@ -99,6 +99,8 @@ type record struct {
 	closed    outboxdb.CloseWindowIDsParams
 }
 
+// newRecord puts the rows in the order of their ids: whoever writes many rows locks them in that order, or two such
+// writers could wait for each other.
 func newRecord(owner uuid.UUID, outcomes []Outcome) *record {
 	r := &record{}
 	var lanes []int32
@@ -203,6 +205,8 @@ type Late struct {
 // is the one write that needs no lease.
 func (s *Store) RecordLate(ctx context.Context, late []Late) (changed []uuid.UUID, err error) {
 	p := outboxdb.RecordLateConfirmedParams{Owner: s.c.Owner}
+	late = slices.Clone(late)
+	slices.SortFunc(late, func(a, b Late) int { return bytes.Compare(a.ID[:], b.ID[:]) }) // as newRecord does
 	for _, l := range late {
 		p.Ids = append(p.Ids, l.ID)
 		p.Levels = append(p.Levels, l.Result.Evidence.Level.String())
