@@ -4,3 +4,6 @@ import "errors"
 
 // ErrLeaseLost says that another process owns the lane now.
 var ErrLeaseLost = errors.New("the lane belongs to another relay")
+
+// ErrReadOnly says that the server takes no writes: it became a standby, or was set to read only.
+var ErrReadOnly = errors.New("the database is read-only")

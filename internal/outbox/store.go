@@ -58,6 +58,9 @@ func (s *Store) do(ctx context.Context, op string, f func(context.Context, *outb
 		if err == nil {
 			return nil
 		}
+		if readOnly(err) {
+			return fmt.Errorf("outbox: %s: %w: %w", op, ErrReadOnly, err)
+		}
 		if try == tries || !conflict(err) || ctx.Err() != nil {
 			return fmt.Errorf("outbox: %s: %w", op, err)
 		}

@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"errors"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/messaging"
 )
 
@@ -50,7 +52,21 @@ func (r *Relay) Health() Health {
 		if pause := p.paused.Load(); pause != nil {
 			d.Ready, d.Paused, d.Reason, d.Since = false, true, "PAUSED", pause.since
 		}
+		if since := r.readOnly.Load(); since != nil { // nothing is published that cannot be claimed
+			d.Ready, d.Reason, d.Since = false, reasonReadOnly, *since
+		}
 		h.Destinations = append(h.Destinations, d)
 	}
 	return h
+}
+
+// reasonReadOnly is why nothing is ready while the database refuses writes.
+const reasonReadOnly = "DATABASE_READ_ONLY"
+
+// noteReadOnly remembers since when the database refuses writes; a heartbeat that gets through ends it.
+func (r *Relay) noteReadOnly(err error) {
+	if errors.Is(err, outbox.ErrReadOnly) {
+		now := time.Now()
+		r.readOnly.CompareAndSwap(nil, &now)
+	}
 }

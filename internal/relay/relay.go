@@ -33,9 +33,10 @@ type Relay struct {
 	solo     atomic.Pointer[pump] // the pump whose row is alone on the wire
 	running  atomic.Bool          // brokers and pumps are complete
 	draining atomic.Bool
-	lastGood atomic.Int64 // last good statement, as nanoseconds since born
-	robAfter atomic.Int64 // expired lanes of others are left alone before
-	polled   atomic.Int64 // last finished look for work
+	lastGood atomic.Int64              // last good statement, as nanoseconds since born
+	robAfter atomic.Int64              // expired lanes of others are left alone before
+	polled   atomic.Int64              // last finished look for work
+	readOnly atomic.Pointer[time.Time] // since when the database takes no writes; nil while it does
 }
 
 // New makes a relay; it touches neither database nor broker.
@@ -47,6 +48,11 @@ func New(c Config) (*Relay, error) {
 	}
 	r := &Relay{c: c, brokers: map[string]*broker{}, woken: make(chan struct{}, 1), born: time.Now()}
 	r.registry.lanes = map[int32]*lane{}
+	told := r.c.Hooks.Trouble
+	r.c.Hooks.Trouble = func(operation string, err error) {
+		r.noteReadOnly(err)
+		told(operation, err)
+	}
 	r.publishing, r.stopPublishing = context.WithCancel(context.Background())
 	for i := range c.Destinations {
 		r.serves = append(r.serves, string(c.Destinations[i].Name))

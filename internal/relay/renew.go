@@ -52,6 +52,7 @@ func (r *Relay) renewOnce(ctx context.Context) error {
 	if err := r.c.Store.Heartbeat(ctx, r.fit(), r.draining.Load()); err != nil {
 		return err
 	}
+	r.readOnly.Store(nil)
 	lanes, numbers, epochs := r.registry.all()
 	if len(lanes) == 0 {
 		r.alive()
