@@ -160,10 +160,14 @@ alter table messaging_outbox
     -- Without a time, a deferred row waits behind the head of its key. Without a key no index would find it.
     add constraint messaging_outbox_keyless_waiting check (ordering_key is not null
         or status in ('PENDING', 'PUBLISHED', 'PARKED') or status <> 'HELD' and next_attempt_at is not null),
-    add constraint messaging_outbox_scheduled_due check (status <> 'SCHEDULED' or next_attempt_at is not null);
+    add constraint messaging_outbox_scheduled_due check (status <> 'SCHEDULED' or next_attempt_at is not null),
+    -- No program can read an infinite time, and a row must not be due never.
+    add constraint messaging_outbox_times_finite check (isfinite(next_attempt_at) is not false
+        and isfinite(published_at) is not false and isfinite(first_ambiguous_at) is not false and isfinite(skipped_at) is not false);
 
 -- +goose Down
 alter table messaging_outbox
+    drop constraint messaging_outbox_times_finite,
     drop constraint messaging_outbox_scheduled_due,
     drop constraint messaging_outbox_keyless_waiting,
     drop constraint messaging_outbox_doubt_kept,

@@ -27,7 +27,9 @@ create table messaging_outbox_lane (
     low_seq     bigint not null default 0,
     changes     bigint not null default 0,
     constraint messaging_outbox_lane_slot_range check (slot between 0 and 15),
-    constraint messaging_outbox_lane_window_whole check ((window_lo is null) = (window_hi is null))
+    constraint messaging_outbox_lane_window_whole check ((window_lo is null) = (window_hi is null)),
+    -- Arithmetic with it must not fail: one lane would stop the look at all.
+    constraint messaging_outbox_lane_lease_sane check (lease_until < 'infinity' and lease_ttl >= '0' and lease_ttl <= '1 day')
 ) with (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0,

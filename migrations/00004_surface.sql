@@ -82,7 +82,7 @@ left join messaging_outbox_lane as l
     and l.lease_until > clock_timestamp()
     and (l.lease_until <= clock_timestamp() + l.lease_ttl
          or exists (select from messaging_outbox_relay as r
-                    where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl))
+                    where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any (r.serves)))
     and ((o.status = 'PENDING' and o.seq between l.window_lo and l.window_hi)
          or (o.status not in ('PUBLISHED', 'PARKED') and o.message_id = any (l.window_ids)));
 

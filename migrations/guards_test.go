@@ -268,6 +268,11 @@ func TestUpdateRefused(t *testing.T) {
 			{`status = 'RETRYABLE_FAILURE'`, "keyless_waiting"},
 			{`status = 'AMBIGUOUS'`, "keyless_waiting"},
 			{`status = 'SCHEDULED', ordering_key = 'k'`, "scheduled_due"},
+			{`next_attempt_at = 'infinity'`, "times_finite"},
+			{`next_attempt_at = '-infinity'`, "times_finite"},
+			{`published_at = 'infinity'`, "times_finite"},
+			{`first_ambiguous_at = '-infinity'`, "times_finite"},
+			{`skipped_at = 'infinity'`, "times_finite"},
 		} {
 			var pg *pgconn.PgError
 			_, err := db.ExecContext(t.Context(), `update messaging_outbox set `+c.set)

@@ -109,6 +109,10 @@ func TestStatusViewShowsClaims(t *testing.T) {
 			}
 		}
 		exec(t, db, `insert into messaging_outbox_relay (id) values ($1)`, owner)
+		if got := states(); got != "PENDING PENDING PENDING SCHEDULED" {
+			t.Errorf("the owner of a far lease is alive and serves others: %s", got)
+		}
+		exec(t, db, `update messaging_outbox_relay set serves = (select array_agg(destination) from messaging_outbox_destination)`)
 		if got := states(); got != "CLAIMED* CLAIMED* PENDING CLAIMED*" {
 			t.Errorf("the owner of a far lease is alive: %s", got)
 		}

@@ -164,7 +164,7 @@ select k.lane::integer as lane, k.key::text as key, coalesce(head.message_id, '0
 
 -- name: ReleaseScheduled :many
 -- A scheduled row that is due takes its place in seq order among the rows that were never sent.
-update messaging_outbox o set status = 'PENDING', next_attempt_at = null, version = o.version + 1
+update messaging_outbox o set status = 'PENDING', next_attempt_at = null, version = o.version % 2147483647 + 1
  where o.status = 'SCHEDULED' and o.message_id = any(array(
    select m.message_id from (
      select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r

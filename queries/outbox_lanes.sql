@@ -59,24 +59,25 @@ select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolea
        (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
               select from messaging_outbox_relay r
-               where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl))))::boolean as expired
+               where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves)))))::boolean as expired
   from found f left join messaging_outbox_lane l on l.lane = f.lane;
 
 -- name: TakeLanes :many
 -- Free lanes, and expired ones where @rob allows it; the own ones too, since whoever asks for those does not know them:
--- the answer was lost when they were taken. The epoch is taken from the clock as well, so that not even a promoted
--- standby, which may have lost the last increments, uses one twice.
+-- the answer was lost when they were taken, or somebody wrote another epoch. The epoch is taken from the clock as well,
+-- so that not even a promoted standby, which may have lost the last increments, uses one twice; one at the end of its
+-- range, which only a hand can have written, starts again at the clock.
 with free as (
   select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
    where l.lane = any(@lanes::integer[])
      and (l.owner is null or l.owner = @owner::uuid or (@rob::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
-                where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl)))))
+                where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves))))))
    order by l.lane limit @want for update skip locked
 )
 update messaging_outbox_lane l
-   set owner = @owner::uuid, epoch = greatest(l.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+   set owner = @owner::uuid, epoch = greatest(l.epoch % 9223372036854775807 + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
        lease_until = clock_timestamp() + @ttl::interval, lease_ttl = @ttl::interval
   from free where l.lane = free.lane
 returning l.lane, l.destination, l.epoch, l.low_seq, l.crashes, l.changes, free.robbed::boolean as robbed,
@@ -100,14 +101,15 @@ with own as (
    where m.message_id = any(own.window_ids) and m.lane = own.lane and m.status not in ('PUBLISHED', 'PARKED')
 ), marked as (
   update messaging_outbox o
-     set status = case when lost.solo and o.crash_attempts + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
-         ambiguous_attempts = o.ambiguous_attempts + 1, crash_attempts = o.crash_attempts + lost.solo::integer,
+     set status = case when lost.solo and o.crash_attempts::bigint + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+         ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
+         crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + lost.solo::integer, 2147483647)::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when lost.solo and o.crash_attempts + 1 >= @most::integer then null
+         next_attempt_at = case when lost.solo and o.crash_attempts::bigint + 1 >= @most::integer then null
                                 when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
-         last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
+         last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
     from lost where o.message_id = lost.message_id and o.status not in ('PUBLISHED', 'PARKED')
   returning 1
 ), cleared as (
@@ -128,20 +130,21 @@ with own as (
   select page.message_id, row_number() over (partition by page.ordering_key order by page.seq) = 1 as head from page
 ), marked as (
   update messaging_outbox o
-     set status = case when own.solo and o.crash_attempts + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
-         ambiguous_attempts = o.ambiguous_attempts + 1, crash_attempts = o.crash_attempts + own.solo::integer,
+     set status = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+         ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
+         crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when own.solo and o.crash_attempts + 1 >= @most::integer then null
+         next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then null
                                 when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
-         last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version + 1
+         last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
     from lost, own where o.message_id = lost.message_id and o.status = 'PENDING'
   returning 1
 ), total as (
   select count(*) as n from marked
 ), done as (
-  update messaging_outbox_lane l set window_lo = null, window_hi = null, solo = false, crashes = l.crashes + 1
+  update messaging_outbox_lane l set window_lo = null, window_hi = null, solo = false, crashes = least(greatest(l.crashes, 0)::bigint + 1, 2147483647)::integer
     from own, total where l.lane = own.lane and total.n < @step
   returning l.crashes
 )

@@ -1,11 +1,13 @@
 -- Outcomes: by message_id, never by ctid or range; fenced by owner and epoch; PUBLISHED is final.
+-- Counters may have been edited by hand to their ends, and below zero: arithmetic that fails here would fail for ever, and
+-- for every row of the batch.
 
 -- name: RecordConfirmed :many
 update messaging_outbox o
-   set status = 'PUBLISHED', attempts = o.attempts + 1, published_at = clock_timestamp(), published_by = @owner::uuid,
+   set status = 'PUBLISHED', attempts = least(greatest(o.attempts, 0)::bigint + 1, 2147483647)::integer, published_at = clock_timestamp(), published_by = @owner::uuid,
        next_attempt_at = null, last_outcome = 'CONFIRMED', last_transmission = 'TRANSMITTED', last_confirmation = r.level::messaging_outbox_confirmation,
        last_routing = r.routing::messaging_outbox_routing, last_position = nullif(r.position, ''), last_failure_category = null, last_failure_code = null,
-       last_failure_detail = null, version = o.version + 1
+       last_failure_detail = null, version = o.version % 2147483647 + 1
   from (select unnest(@ids::uuid[]) as id, unnest(@levels::text[]) as level, unnest(@routings::text[]) as routing,
               unnest(@positions::text[]) as position) as r
  where o.message_id = r.id and o.status <> 'PUBLISHED' and o.lane = any(array(
@@ -18,8 +20,8 @@ returning o.message_id;
 -- Everything but CONFIRMED carries the version that the claim read: a statement repeated after a lost answer charges
 -- nobody twice.
 update messaging_outbox o
-   set status = r.status::messaging_outbox_state, attempts = least(o.attempts::bigint + r.attempt, 2147483647)::integer,
-       ambiguous_attempts = least(o.ambiguous_attempts::bigint + r.ambiguous, 2147483647)::integer,
+   set status = case when r.status = 'RETRYABLE_FAILURE' and o.ambiguous_attempts <> 0 then 'AMBIGUOUS' else r.status end::messaging_outbox_state, attempts = least(greatest(o.attempts, 0)::bigint + r.attempt, 2147483647)::integer,
+       ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + r.ambiguous, 2147483647)::integer,
        first_ambiguous_at = case when r.ambiguous > 0 then coalesce(o.first_ambiguous_at, clock_timestamp()) else o.first_ambiguous_at end,
        next_attempt_at = case when r.delay_ms >= 0 then clock_timestamp() + r.delay_ms * interval '1 millisecond' end,
        skipped_at = case when r.skip then clock_timestamp() end,
@@ -27,7 +29,7 @@ update messaging_outbox o
        last_transmission = r.transmission::messaging_outbox_transmission, last_confirmation = 'NONE',
        last_routing = r.routing::messaging_outbox_routing,
        last_position = null, last_failure_category = r.category, last_failure_code = r.code, last_failure_detail = nullif(r.detail, ''),
-       version = o.version + 1
+       version = o.version % 2147483647 + 1
   from (select unnest(@ids::uuid[]) as id, unnest(@versions::integer[]) as version,
               unnest(@statuses::text[]) as status, unnest(@attempts::integer[]) as attempt,
               unnest(@ambiguous::integer[]) as ambiguous, unnest(@delays_ms::bigint[]) as delay_ms,
@@ -50,7 +52,7 @@ update messaging_outbox_lane l
 
 -- name: Hold :many
 -- Rows behind a blocked key are set aside once, so that later reads never meet them again.
-update messaging_outbox o set status = 'HELD', version = o.version + 1
+update messaging_outbox o set status = 'HELD', version = o.version % 2147483647 + 1
  where o.message_id = any(@ids::uuid[]) and o.status = 'PENDING' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
@@ -61,17 +63,17 @@ returning o.message_id;
 -- The one unfenced write: whatever others made of the row meanwhile, the broker has it.
 with done as (
   update messaging_outbox o
-     set status = 'PUBLISHED', attempts = least(o.attempts::bigint + 1, 2147483647)::integer,
+     set status = 'PUBLISHED', attempts = least(greatest(o.attempts, 0)::bigint + 1, 2147483647)::integer,
          published_at = clock_timestamp(), published_by = @owner::uuid, next_attempt_at = null,
          last_outcome = 'CONFIRMED', last_transmission = 'TRANSMITTED', last_confirmation = r.level::messaging_outbox_confirmation,
          last_routing = r.routing::messaging_outbox_routing, last_position = nullif(r.position, ''), last_failure_category = null, last_failure_code = null,
-         last_failure_detail = null, version = o.version + 1
+         last_failure_detail = null, version = o.version % 2147483647 + 1
     from (select unnest(@ids::uuid[]) as id, unnest(@levels::text[]) as level, unnest(@routings::text[]) as routing,
               unnest(@positions::text[]) as position) as r
    where o.message_id = r.id and o.status <> 'PUBLISHED'
   returning o.message_id, o.lane
 ), told as (
-  update messaging_outbox_lane l set changes = l.changes + 1 where l.lane = any(array(select distinct d.lane from done d))
+  update messaging_outbox_lane l set changes = l.changes % 9223372036854775807 + 1 where l.lane = any(array(select distinct d.lane from done d))
 )
 select d.message_id from done d;
 
@@ -84,7 +86,7 @@ update messaging_outbox o
    set status = 'PARKED', next_attempt_at = null, last_outcome = 'REJECTED', last_transmission = 'NOT_TRANSMITTED',
        last_confirmation = 'NONE', last_routing = 'NOT_APPLICABLE', last_failure_category = 'CONFIGURATION',
        last_failure_code = 'UNKNOWN_DESTINATION', last_failure_detail = 'no relay''s file names this destination',
-       attempts = least(o.attempts::bigint + 1, 2147483647)::integer, version = o.version + 1
+       attempts = least(greatest(o.attempts, 0)::bigint + 1, 2147483647)::integer, version = o.version % 2147483647 + 1
  where o.message_id = any(array(
    select m.message_id from messaging_outbox m
     where m.lane = any(@lanes::integer[]) and m.status in ('PENDING', 'RETRYABLE_FAILURE', 'AMBIGUOUS', 'HELD')

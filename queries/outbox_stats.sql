@@ -96,7 +96,7 @@ select l.lane, l.destination, (l.owner is not null)::boolean as owned, live.live
   from messaging_outbox_lane l cross join lateral (
     select l.owner is not null and l.lease_until > clock_timestamp()
        and (l.lease_until <= clock_timestamp() + l.lease_ttl or exists (
-            select from messaging_outbox_relay r where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl)) as live) live;
+            select from messaging_outbox_relay r where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves))) as live) live;
 
 -- name: ServedNow :many
 select distinct s.destination::text as destination from messaging_outbox_relay r cross join lateral unnest(r.serves) as s(destination)

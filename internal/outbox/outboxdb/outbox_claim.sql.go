@@ -612,7 +612,7 @@ func (q *Queries) LookAtKeys(ctx context.Context, arg LookAtKeysParams) ([]LookA
 }
 
 const releaseScheduled = `-- name: ReleaseScheduled :many
-update messaging_outbox o set status = 'PENDING', next_attempt_at = null, version = o.version + 1
+update messaging_outbox o set status = 'PENDING', next_attempt_at = null, version = o.version % 2147483647 + 1
  where o.status = 'SCHEDULED' and o.message_id = any(array(
    select m.message_id from (
      select l.lane from messaging_outbox_lane l join (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch) as r

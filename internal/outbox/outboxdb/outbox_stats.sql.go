@@ -224,7 +224,7 @@ select l.lane, l.destination, (l.owner is not null)::boolean as owned, live.live
   from messaging_outbox_lane l cross join lateral (
     select l.owner is not null and l.lease_until > clock_timestamp()
        and (l.lease_until <= clock_timestamp() + l.lease_ttl or exists (
-            select from messaging_outbox_relay r where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl)) as live) live
+            select from messaging_outbox_relay r where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves))) as live) live
 `
 
 type LaneStatesRow struct {
