@@ -142,7 +142,7 @@ func (p *process) address() string {
 	var found string
 	brokertest.Eventually(p.t, 20*time.Second, "the relay to serve its pages", func() bool {
 		for _, line := range strings.Split(p.out.String(), "\n") {
-			if strings.Contains(line, "listen") && !strings.Contains(line, ":0\"") {
+			if found == "" && strings.Contains(line, `"listen":`) && !strings.Contains(line, ":0\"") {
 				found = listening.FindString(line)
 			}
 		}

@@ -66,7 +66,7 @@ func sweep(scripts string) {
 func end(scripts, dir string) {
 	ctx, cancel := context.WithTimeout(context.Background(), verbLimit)
 	defer cancel()
-	for script, folders := range map[string]string{"kafka.sh": "kafka", "rabbitmq.sh": "rabbitmq", "postgres.sh": "postgres-*"} {
+	for script, folders := range map[string]string{"kafka.sh": "kafka", "rabbitmq.sh": "rabbitmq", "postgres.sh": "postgres-*", "pgbouncer.sh": "pgbouncer"} {
 		found, _ := filepath.Glob(filepath.Join(dir, folders))
 		for _, folder := range found {
 			cmd := exec.CommandContext(ctx, filepath.Join(scripts, script), "destroy")

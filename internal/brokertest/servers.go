@@ -57,3 +57,11 @@ func StartPostgres(t testing.TB, o PostgresOptions) *Server {
 	}
 	return start(t, "postgres.sh", map[string]any{"PG_MAJOR": o.Major, "PG_CONF": strings.Join(o.Conf, " ")})
 }
+
+// StartPgBouncer starts a PgBouncer in transaction mode for this test alone, in front of the PostgreSQL at target, a
+// URL; it has pool connections to the server for each database. It is ended with the test. The address is
+// Env("PGBOUNCER_ADDR"); whoever connects there becomes target's user.
+func StartPgBouncer(t testing.TB, target string, pool int) *Server {
+	t.Helper()
+	return start(t, "pgbouncer.sh", map[string]any{"PGB_TARGET": target, "PGB_POOL": pool})
+}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -484,5 +486,47 @@ func TestConflictsAreRepeated(t *testing.T) {
 	}
 	if peers, err := b.store.Peers(t.Context()); err != nil || len(peers) != 0 {
 		t.Errorf("peers after leaving: %+v %v", peers, err)
+	}
+}
+
+// Whatever bytes an error text holds, the failure is stored: cleaned, cut, and the others of the batch beside it.
+func TestB69_AnyErrorTextIsStored(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 10*time.Second)
+	for range 10 {
+		b.add(t, "k")
+	}
+	leases := b.takeAll(t, b.store, false)
+	rows := b.claim(t, b.store, leases)
+	if len(rows) != 10 {
+		t.Fatalf("claimed %d rows", len(rows))
+	}
+	odd := "a\x00b\xff\xfec" + strings.Repeat("é", 512<<10)
+	outcomes := make([]outbox.Outcome, len(rows))
+	for i, r := range rows {
+		outcomes[i] = outcome(r, epochOf(leases, r.Lane), outbox.Published, confirmed())
+	}
+	refused := failed(messaging.Rejected, odd)
+	refused.Failure = messaging.NewFailure(messaging.CategoryTransientInfrastructure, odd, odd)
+	refused.Position = &messaging.BrokerPosition{Broker: "k", Text: odd}
+	outcomes[4] = outcome(rows[4], epochOf(leases, rows[4].Lane), outbox.RetryableFailure, refused)
+	outcomes[5].Result.Position = &messaging.BrokerPosition{Broker: "k", Text: odd}
+	missed, err := b.store.Record(t.Context(), outcomes)
+	if err != nil || len(missed) != 0 {
+		t.Fatalf("missed %d, %v", len(missed), err)
+	}
+	var code, detail string
+	var attempts int
+	if err := b.db.QueryRow(t.Context(), `select last_failure_code, last_failure_detail, attempts from messaging_outbox where message_id = $1`, rows[4].MessageID).
+		Scan(&code, &detail, &attempts); err != nil {
+		t.Fatal(err)
+	}
+	if n := utf8.RuneCountInString(detail); n != 500 || !strings.HasPrefix(detail, "a\uFFFDb\uFFFDc") || utf8.RuneCountInString(code) != 160 || attempts != 1 {
+		t.Errorf("%d characters that begin with %q, a code of %d, %d attempts", n, detail[:min(len(detail), 12)], utf8.RuneCountInString(code), attempts)
+	}
+	for i, r := range rows {
+		if status, _, _ := b.status(t, r.MessageID); i != 4 && status != "PUBLISHED" {
+			t.Errorf("row %d is %s", i, status)
+		}
 	}
 }

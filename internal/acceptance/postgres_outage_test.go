@@ -1,0 +1,147 @@
+package acceptance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/backend-skeleton/relay/internal/brokertest"
+	"github.com/backend-skeleton/relay/internal/dbtest"
+)
+
+// ownServer gives the world a PostgreSQL of its own, to be changed, paused and killed.
+func ownServer(t *testing.T, conf ...string) (*brokertest.Server, option) {
+	t.Helper()
+	server := brokertest.StartPostgres(t, brokertest.PostgresOptions{Conf: conf})
+	return server, withDatabase(dbtest.Server(server.Env("PG_URL_17")), dbtest.OwnDatabase())
+}
+
+// A server that takes no writes is no server to publish from: nothing goes out whose claim was not written, readiness
+// says why, and as soon as writes are taken everything goes on by itself.
+func TestB65_AReadOnlyServerIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	_, database := ownServer(t)
+	w := newWorld(t, database, withKafka(false))
+	w.set("database", m{"pool-max": 4})
+	w.env = append(w.env, "PGAPPNAME=relay-under-test")
+	capture := w.capture(kafkaDestination)
+	p := w.start()
+	w.insert(kafkaDestination, 20, 0)
+	w.published(30*time.Second, 20)
+	capture.WaitIDs(t, 20, 10*time.Second)
+
+	p.pause()
+	ids := w.insert(kafkaDestination, 200, 20)
+	w.readOnly("on")
+	p.resume()
+	p.notReady(kafkaDestination, "DATABASE_READ_ONLY", 20*time.Second)
+	if code, _ := p.get("/readyz"); code != 503 {
+		t.Errorf("readiness is %d", code)
+	}
+	until := time.Now().Add(time.Duration(count(20, 3)) * time.Second)
+	most := 0
+	for time.Now().Before(until) {
+		most = max(most, w.number(`select count(*) from pg_stat_activity where application_name = 'relay-under-test'`))
+	}
+	if n := len(capture.IDs()); n != 20 {
+		t.Errorf("%d rows were published that nobody could claim", n-20)
+	}
+	if most > 5 { // the listening one is not of the pool
+		t.Errorf("up to %d connections, want at most 5", most)
+	}
+	w.readOnly("off")
+	w.published(within(10*time.Second), 220)
+	capture.WaitFor(t, 10*time.Second, ids...)
+	w.oneAttemptEach()
+	brokertest.Eventually(t, 10*time.Second, "the relay to be ready again", func() bool {
+		ready, _ := p.readiness(kafkaDestination)
+		return ready
+	})
+	if !p.alive() {
+		t.Error("the relay ended")
+	}
+}
+
+// readOnly changes all sessions of the world's own server at once, its own one aside.
+func (w *world) readOnly(setting string) {
+	w.t.Helper()
+	conn, err := pgx.Connect(context.Background(), w.db.URL())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, sql := range []string{`set default_transaction_read_only = off`, `alter system set default_transaction_read_only = ` + setting, `select pg_reload_conf()`} {
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	brokertest.Eventually(w.t, 10*time.Second, "the setting to arrive", func() bool {
+		return w.query(`show default_transaction_read_only`)[0] == setting
+	})
+}
+
+func (w *world) oneAttemptEach() {
+	w.t.Helper()
+	if n := w.number(`select count(*) from messaging_outbox where attempts <> 1 or ambiguous_attempts <> 0 or crash_attempts <> 0`); n > 0 {
+		w.t.Errorf("%d rows paid for troubles of the database", n)
+	}
+}
+
+// A server that is killed and comes back costs nothing: what the brokers confirmed is recorded afterwards.
+func TestPostgres_KilledAndBack(t *testing.T) {
+	t.Parallel()
+	server, database := ownServer(t)
+	w := newWorld(t, database, withKafka(false), withRabbit(false))
+	w.throughFault(func() {
+		server.Kill(1)
+		server.StartNode(1)
+	})
+}
+
+// A server that stands still for longer than every lease costs nothing either: no relay robs the other.
+func TestPostgres_PausedForLongerThanALease(t *testing.T) {
+	t.Parallel()
+	server, database := ownServer(t)
+	w := newWorld(t, database, withKafka(false), withRabbit(false))
+	w.throughFault(func() {
+		server.Pause(1)
+		<-time.After(time.Duration(count(20, 10)) * time.Second) // the length of the fault
+		server.Resume(1)
+	})
+}
+
+// throughFault publishes rows through two relays while the fault happens to the database, and finds each once, with one
+// attempt.
+func (w *world) throughFault(fault func()) {
+	w.t.Helper()
+	captures := map[string]*brokertest.Capture{}
+	ids := map[string][]string{}
+	for _, d := range both {
+		captures[d] = w.capture(d)
+	}
+	relays := []*process{w.start(), w.start()}
+	n := count(5000, 1500)
+	for _, d := range both {
+		ids[d] = w.insert(d, n, 50)
+	}
+	brokertest.Eventually(w.t, 30*time.Second, "rows to flow", func() bool {
+		return w.number(`select count(*) from messaging_outbox where status = 'PUBLISHED'`) > 0
+	})
+	fault()
+	brokertest.Eventually(w.t, 60*time.Second, "all rows to be published", func() bool {
+		var left int
+		err := w.db.QueryRow(context.Background(), `select count(*) from messaging_outbox where status <> 'PUBLISHED'`).Scan(&left)
+		return err == nil && left == 0
+	})
+	w.oneAttemptEach()
+	for _, d := range both {
+		captures[d].WaitFor(w.t, 10*time.Second, ids[d]...)
+		once(w.t, captures[d], ids[d])
+		for _, p := range relays {
+			p.stillReady(d)
+		}
+	}
+	inOrder(w.t, captures[kafkaDestination], ids[kafkaDestination])
+}
