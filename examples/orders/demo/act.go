@@ -176,7 +176,7 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 // killInTheAct kills the relay while rows are on the wire. It stops the process when it sees claimed rows, looks again once
 // the statements under way have ended, and kills it if they are claimed still.
 func (w *world) killInTheAct(ctx context.Context, r *process, id string) error {
-	const patience, settle = 10 * time.Second, 30 * time.Millisecond
+	const patience, settle = 10 * time.Second, 300 * time.Millisecond
 	claimed := func() (int, error) {
 		return w.count(ctx, `select count(*) from messaging_outbox_status where status = 'CLAIMED' and lease_owner::text = $1`, id)
 	}

@@ -58,7 +58,14 @@ func runDemo(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, line := range strings.Split(out.String(), "\n") {
-		if strings.Contains(line, "ambiguous, then confirmed") && strings.Fields(line)[3] == "0" {
+		if !strings.Contains(line, "ambiguous, then confirmed") {
+			continue
+		}
+		felt := false // the killed relay may have had rows of either destination
+		for _, column := range strings.Fields(line)[3:] {
+			felt = felt || column != "0"
+		}
+		if !felt {
 			t.Error("no doubt arose: the fault was not felt")
 		}
 	}
