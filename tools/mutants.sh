@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 
 export TEST_TIER=full
 exec tools/services/with.sh pg17 kafka rabbitmq -- \
-  go test ./internal/torture -count=1 -v -timeout 4h -run "^TestMutants\$/${1:-}"
+  go test ./internal/torture -count=1 -v -timeout 4h -run "^TestMutants$" -mutant "${1:-}"
