@@ -10,6 +10,8 @@ var (
 	ErrSchemaOlder = errors.New("the messaging schema is older than this program: run \"relay migrate up\"")
 	// ErrSchemaNewer: the database has seen migrations that this program does not know.
 	ErrSchemaNewer = errors.New("the messaging schema is newer than this program: run a newer version of the program")
+	// ErrUnpublished: the tables are not taken back while messages wait in them.
+	ErrUnpublished = errors.New("messaging_outbox holds messages that were not published: publish or delete them first")
 	// ErrNoSchema: the search_path of the connection names no existing schema, so objects cannot be created.
 	ErrNoSchema = errors.New("no schema to migrate: the search_path of the connection names none that exists")
 	// ErrForeignSchema: the objects exist in another schema of the search_path than its first one. Migrating would

@@ -28,7 +28,7 @@ func Up(ctx context.Context, db *sql.DB) ([]Migration, error) {
 	}
 	results, err := p.Up(ctx)
 	if err != nil {
-		return applied(results), fmt.Errorf("migrate up: %w", err)
+		return before(results, err), fmt.Errorf("migrate up: %w", err)
 	}
 	return applied(results), nil
 }
@@ -50,15 +50,21 @@ func Down(ctx context.Context, db *sql.DB) ([]Migration, error) {
 	return applied([]*goose.MigrationResult{result}), nil
 }
 
-// DownTo takes back every migration above version, newest first, and returns them; version 0 takes back all.
+// DownTo takes back every migration above version, newest first, and returns them; version 0 takes back all, and is
+// refused with ErrUnpublished before anything is taken back while the outbox holds messages that were not published.
 func DownTo(ctx context.Context, db *sql.DB, version int64) ([]Migration, error) {
 	p, err := open(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("migrate down to %d: %w", version, err)
 	}
+	if version < 1 {
+		if err := nothingUnpublished(ctx, db); err != nil {
+			return nil, fmt.Errorf("migrate down to %d: %w", version, err)
+		}
+	}
 	results, err := p.DownTo(ctx, version)
 	if err != nil {
-		return applied(results), fmt.Errorf("migrate down to %d: %w", version, err)
+		return before(results, err), fmt.Errorf("migrate down to %d: %w", version, err)
 	}
 	return applied(results), nil
 }
@@ -96,6 +102,35 @@ func ownSchema(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: it is in %q, the first one is %q", ErrForeignSchema, found.String, first.String)
 	}
 	return nil
+}
+
+// nothingUnpublished asks before the first step what the last one, the outbox's own, would refuse: by then the guards,
+// the lanes and the inbox would be gone.
+func nothingUnpublished(ctx context.Context, db *sql.DB) error {
+	var installed, holds bool
+	if err := db.QueryRowContext(ctx, `select to_regclass('messaging_outbox') is not null`).Scan(&installed); err != nil {
+		return fmt.Errorf("look up the outbox: %w", err)
+	}
+	if !installed {
+		return nil
+	}
+	err := db.QueryRowContext(ctx, `select exists (select from messaging_outbox where status <> 'PUBLISHED')`).Scan(&holds)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for messages that were not published: %w", err)
+	case holds:
+		return ErrUnpublished
+	}
+	return nil
+}
+
+// before gives what was done before the failure.
+func before(results []*goose.MigrationResult, err error) []Migration {
+	var partial *goose.PartialError
+	if errors.As(err, &partial) {
+		results = partial.Applied
+	}
+	return applied(results)
 }
 
 func applied(results []*goose.MigrationResult) []Migration {

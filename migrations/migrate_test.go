@@ -119,6 +119,19 @@ func TestStatusTellsMissingFromNewer(t *testing.T) {
 	})
 }
 
+// Taking back everything is refused at once, not after the guards, the lanes and the inbox are gone.
+func TestDownToNothingIsRefusedWhole(t *testing.T) {
+	db, _ := openSchema(t, "17", "refused")
+	migrate(t, db)
+	exec(t, db, minimal.insert())
+	if done, err := migrations.DownTo(t.Context(), db, 0); !errors.Is(err, migrations.ErrUnpublished) || len(done) != 0 {
+		t.Fatalf("took back %v, %v", done, err)
+	}
+	if state, err := migrations.Status(t.Context(), db); err != nil || state.Current != state.Latest {
+		t.Errorf("status %+v, %v", state, err)
+	}
+}
+
 // An older program that is told to migrate says what is wrong, instead of "nothing to do" or a riddle.
 func TestNewerSchemaIsLeftAlone(t *testing.T) {
 	db, _ := openSchema(t, "17", "newer")
