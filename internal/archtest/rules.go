@@ -142,6 +142,7 @@ var rooms = []room{
 		testsOnly:  true,
 	},
 	{dir: "deploy", testsOnly: true, anyOutside: true},
+	{dir: "docs/model", may: []string{"internal/testenv"}, testsOnly: true},
 	// examples are services of users: public packages only, and whatever broker client they like
 	{
 		dir:        "examples",
