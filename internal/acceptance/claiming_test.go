@@ -13,7 +13,7 @@ import (
 func TestB01_EachRowIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(false, brokertest.Partitions(3)), withRabbit(false))
-	w.patient()
+	w.unhurried()
 	kafka, rabbit := w.capture(kafkaDestination), w.capture(rabbitDestination)
 	k, r := w.insert(kafkaDestination, 500, 50), w.insert(rabbitDestination, 500, 0)
 	for range 4 {
@@ -34,7 +34,7 @@ func TestB01_EachRowIsPublishedOnce(t *testing.T) {
 func TestB03_WakeUpAndSweepShareOneClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(true))
-	w.patient()
+	w.unhurried()
 	w.set("relay", m{"poll": "10ms", "wake-up": "auto"})
 	w.kafkaProxy.Delay(100*time.Millisecond, brokertest.ToClient) // each answer of the broker is late
 	capture := w.capture(kafkaDestination)

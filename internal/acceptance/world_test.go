@@ -319,8 +319,8 @@ func (w *world) stays(period time.Duration, want string) {
 	}
 }
 
-// patient gives publishes the time of a busy machine, for cases in which nothing may be in doubt.
-func (w *world) patient() {
+// unhurried gives publishes the time of a busy machine, for cases in which nothing may be in doubt.
+func (w *world) unhurried() {
 	w.set("relay", m{"lease": "10s"})
 	for _, d := range w.messaging()["destinations"].(m) {
 		d.(m)["producer"].(m)["timeout"] = "5s"
