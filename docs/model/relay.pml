@@ -273,6 +273,9 @@ end:
   :: d_step { ready && !(HANDS & L0) && veiled && ABOVE_LOW != NEXT(0) && ABOVE_LOW < 9 -> r = ABOVE_LOW; claim(r); r = 0 }
   /* claim cursor */
   :: d_step { ready && (HANDS & L0) && !must && !hd && NEXT(cur) < 9 -> r = NEXT(cur); claim(r); r = 0 }
+  /* claim behind: a row that became visible behind the cursor */
+  :: d_step { ready && (HANDS & L0) && !must && !hd && cur > late && st[late] == PENDING && !(HANDS & BIT(late)) ->
+     r = cur; claim(late); if :: OWNS(0) -> cur = r :: else fi; r = 0 }
 #endif
 #ifdef STRAY
   /* stray claim */
