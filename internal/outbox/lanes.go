@@ -211,12 +211,23 @@ func (s *Store) Clean(ctx context.Context, lanes []int32, epochs []int64) error 
 	})
 }
 
+// giveBackStep bounds one statement: it joins the lanes it is given one by one, so its cost grows with their square.
+const giveBackStep = 200
+
 // GiveBack frees lanes with nothing of theirs on the wire; epochs stay, attempts are untouched.
 func (s *Store) GiveBack(ctx context.Context, lanes []int32, epochs []int64) error {
-	return s.do(ctx, "give back lanes", func(ctx context.Context, q *outboxdb.Queries) error {
-		_, err := q.GiveBackLanes(ctx, outboxdb.GiveBackLanesParams{Lanes: lanes, Epochs: epochs, Owner: s.c.Owner})
-		return err
-	})
+	for len(lanes) > 0 {
+		n := min(len(lanes), giveBackStep)
+		err := s.do(ctx, "give back lanes", func(ctx context.Context, q *outboxdb.Queries) error {
+			_, err := q.GiveBackLanes(ctx, outboxdb.GiveBackLanesParams{Lanes: lanes[:n], Epochs: epochs[:n], Owner: s.c.Owner})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		lanes, epochs = lanes[n:], epochs[n:]
+	}
+	return nil
 }
 
 // inMilliseconds is at most some years: a row may be due in a year that no Duration reaches.
