@@ -108,11 +108,15 @@ func TestB38_RowsThatCannotGoTakeNoPlace(t *testing.T) {
 	attempts := func() float64 {
 		return p.metric("messaging_publish_attempts_total", `destination="`+rabbitDestination+`"`)
 	}
-	tried := -1.0
-	brokertest.Eventually(t, 20*time.Second, "the rows that were on their way to come back", func() bool {
+	tried, calm := 0.0, time.Now()
+	brokertest.Eventually(t, 20*time.Second, "the breaker to open and the rows that were on their way to come back", func() bool {
+		open := p.metric("relay_breaker_state", `broker="rabbit"`, `destination=""`, `state="OPEN"`)
+		onTheWay := p.metric("messaging_publish_in_flight", `broker="rabbit"`)
 		before := tried
-		tried = attempts()
-		return tried-before < 5
+		if tried = attempts(); open != 1 || onTheWay > 0 || tried == 0 || tried > before+1 { // probes add one row at a time
+			calm = time.Now()
+		}
+		return time.Since(calm) > time.Second
 	})
 	sent := 0
 	for _, outage := range []time.Duration{0, time.Duration(count(600, 3)) * time.Second} {
