@@ -52,6 +52,7 @@ type pump struct {
 	quietAt    time.Time // database trouble: no statement before
 	troubles   int
 	wakeAt     time.Time
+	againAt    time.Time      // when lanes that had work are read again
 	wg         sync.WaitGroup // publish calls and probes
 }
 
@@ -193,7 +194,31 @@ func (p *pump) step(ctx context.Context) bool {
 	if only != nil {
 		rows = 1
 	}
+	p.again(now)
 	return p.look(ctx, now, rows, only) || p.deferred(ctx, rows, only) || p.claim(ctx, now, rows, only)
+}
+
+// recent is for how long after work a lane is read again without being asked to.
+const recent = time.Second
+
+// again reads lanes that had work a moment ago, as often as the scout would where looking for work cost nothing: it finds
+// rows on their own, but what it may cost bounds how often. With many pumps the scout alone decides.
+func (p *pump) again(now time.Time) {
+	every := busyPoll * time.Duration(max(len(p.r.pumps)/directWake, 1))
+	busy, due := false, !now.Before(p.againAt)
+	for _, l := range p.lanes {
+		if now.Sub(l.workAt) < recent {
+			busy = true
+			l.check = l.check || due
+		}
+	}
+	if !busy {
+		return
+	}
+	if due {
+		p.againAt = now.Add(every)
+	}
+	p.wakeBy(p.againAt)
 }
 
 // wakeBy makes the next pause end at the given moment.
