@@ -4,44 +4,53 @@
 -- name: ClaimPending :many
 -- A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
 -- row of the same key may be visible as well and must not go first. The floor is -1 where no order holds.
+-- The rows are found twice by one snapshot: a page that holds whole rows would be copied three times, which costs more
+-- than to find them again.
 with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
               unnest(@cursors::bigint[]) as cursor, unnest(@limits::integer[]) as lim,
               unnest(@lows::bigint[]) as low, unnest(@floors::bigint[]) as floor, unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi,
               unnest(@rewrite::boolean[]) as rewrite) as r
 ), page as materialized (
-  select m.* from req r cross join lateral (
+  select r.lane, r.cursor, start.seq as start, found.lo,
+         case when found.bytes <= @max_bytes::bigint then found.hi
+              else (select max(u.seq) from (
+                      select t.seq, octet_length(t.payload) as own, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
+                        select o.seq, o.payload from messaging_outbox o
+                         where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = @destination
+                           and (o.seq > r.cursor or o.seq not in (select h from unnest(@in_hand::bigint[]) as h))
+                         order by o.seq limit r.lim) t) u
+                     where u.bytes <= @max_bytes::bigint or u.bytes = u.own) end as hi
+    from req r cross join lateral (
     select case when r.floor >= 0 and exists (
              select from messaging_outbox b
               where b.lane = r.lane and b.status = 'PENDING' and b.seq > r.floor and b.seq <= r.cursor
                 and b.seq not in (select h from unnest(@in_hand::bigint[]) as h))
            then r.floor else r.cursor end as seq) start
   cross join lateral (
-    select t.*, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
-      select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
-             o.ordering_key, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage,
-             o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
-             o.attempts, o.ambiguous_attempts, o.version
-        from messaging_outbox o
+    select min(t.seq) as lo, max(t.seq) as hi, sum(octet_length(t.payload)) as bytes from (
+      select o.seq, o.payload from messaging_outbox o
        where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = @destination
          and (o.seq > r.cursor or o.seq not in (select h from unnest(@in_hand::bigint[]) as h))
-       order by o.seq limit r.lim) t) m
-   where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
+       order by o.seq limit r.lim) t) found
 ), win as (
   update messaging_outbox_lane l
      set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = @solo::boolean,
          window_ids = (select array_agg(i.id) from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane)
-    from req r left join (select page.lane, min(page.seq) as lo, max(page.seq) as hi from page group by page.lane) p
-      on p.lane = r.lane
-   where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and (p.lane is not null or r.rewrite)
+    from req r join page p on p.lane = r.lane
+   where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and (p.lo is not null or r.rewrite)
   returning l.lane
 )
-select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
-       page.partition_key, page.ordering_key, page.correlation_id, page.causation_id, page.tenant, page.traceparent,
-       page.tracestate, page.baggage, page.schema_ref, page.claim_check, page.redrive_id, page.redrive_count,
-       page.headers::text as headers, page.payload, page.occurred_at, page.created_at, page.attempts,
-       page.ambiguous_attempts, page.version, 'PENDING'::text as status
-  from page where page.lane = any(array(select win.lane from win));
+select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key,
+       m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref,
+       m.claim_check, m.redrive_id, m.redrive_count, m.headers::text as headers, m.payload, m.occurred_at, m.created_at,
+       m.attempts, m.ambiguous_attempts, m.version, 'PENDING'::text as status
+  from page p cross join lateral (
+    select o.* from messaging_outbox o
+     where o.lane = p.lane and o.status = 'PENDING' and o.seq > p.start and o.seq <= p.hi and o.destination = @destination
+       and (o.seq > p.cursor or o.seq not in (select h from unnest(@in_hand::bigint[]) as h))
+     order by o.seq) m
+ where p.lane = any(array(select win.lane from win));
 
 -- name: ClaimRuns :many
 -- For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order.

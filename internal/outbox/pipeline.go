@@ -13,12 +13,14 @@ import (
 const begin = "begin isolation level read committed"
 
 // settings hold for one transaction, so that nothing is left in a session that a pooler hands on. The planner saw an
-// empty table when it first planned: these statements must stay on index scans. JIT would be chosen by the cost of a
-// disabled node, and compiles longer than the statement runs. A process that stands still inside a transaction must not
-// keep its locks: nobody could take its lanes.
+// empty table when it first planned: these statements must stay on index scans, whatever is in their arrays, so that to
+// plan them anew each time is work for nothing. JIT would be chosen by the cost of a disabled node, and compiles longer
+// than the statement runs. A process that stands still inside a transaction must not keep its locks: nobody could take
+// its lanes.
 const settings = `select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
  set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
- set_config('jit', 'off', true), set_config('synchronous_commit', 'on', true), set_config('statement_timeout', '5000', true),
+ set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
+ set_config('synchronous_commit', 'on', true), set_config('statement_timeout', '5000', true),
  set_config('idle_in_transaction_session_timeout', '5000', true)`
 
 // pipeline runs each statement as a transaction of its own in one round trip.

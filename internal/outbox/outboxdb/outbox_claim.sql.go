@@ -210,46 +210,55 @@ func (q *Queries) ClaimDeferred(ctx context.Context, arg ClaimDeferredParams) ([
 const claimPending = `-- name: ClaimPending :many
 
 with req as (
-  select r.lane, r.epoch, r.cursor, r.lim, r.low, r.floor, r.lo, r.hi, r.rewrite from (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch,
-              unnest($3::bigint[]) as cursor, unnest($4::integer[]) as lim,
-              unnest($5::bigint[]) as low, unnest($6::bigint[]) as floor, unnest($7::bigint[]) as lo, unnest($8::bigint[]) as hi,
-              unnest($9::boolean[]) as rewrite) as r
+  select r.lane, r.epoch, r.cursor, r.lim, r.low, r.floor, r.lo, r.hi, r.rewrite from (select unnest($3::integer[]) as lane, unnest($4::bigint[]) as epoch,
+              unnest($5::bigint[]) as cursor, unnest($6::integer[]) as lim,
+              unnest($7::bigint[]) as low, unnest($8::bigint[]) as floor, unnest($9::bigint[]) as lo, unnest($10::bigint[]) as hi,
+              unnest($11::boolean[]) as rewrite) as r
 ), page as materialized (
-  select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key, m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.headers, m.payload, m.occurred_at, m.created_at, m.attempts, m.ambiguous_attempts, m.version, m.bytes from req r cross join lateral (
+  select r.lane, r.cursor, start.seq as start, found.lo,
+         case when found.bytes <= $12::bigint then found.hi
+              else (select max(u.seq) from (
+                      select t.seq, octet_length(t.payload) as own, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
+                        select o.seq, o.payload from messaging_outbox o
+                         where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = $1
+                           and (o.seq > r.cursor or o.seq not in (select h from unnest($2::bigint[]) as h))
+                         order by o.seq limit r.lim) t) u
+                     where u.bytes <= $12::bigint or u.bytes = u.own) end as hi
+    from req r cross join lateral (
     select case when r.floor >= 0 and exists (
              select from messaging_outbox b
               where b.lane = r.lane and b.status = 'PENDING' and b.seq > r.floor and b.seq <= r.cursor
-                and b.seq not in (select h from unnest($10::bigint[]) as h))
+                and b.seq not in (select h from unnest($2::bigint[]) as h))
            then r.floor else r.cursor end as seq) start
   cross join lateral (
-    select t.seq, t.message_id, t.lane, t.message_type, t.schema_version, t.content_type, t.producer, t.partition_key, t.ordering_key, t.correlation_id, t.causation_id, t.tenant, t.traceparent, t.tracestate, t.baggage, t.schema_ref, t.claim_check, t.redrive_id, t.redrive_count, t.headers, t.payload, t.occurred_at, t.created_at, t.attempts, t.ambiguous_attempts, t.version, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
-      select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
-             o.ordering_key, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage,
-             o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
-             o.attempts, o.ambiguous_attempts, o.version
-        from messaging_outbox o
-       where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = $11
-         and (o.seq > r.cursor or o.seq not in (select h from unnest($10::bigint[]) as h))
-       order by o.seq limit r.lim) t) m
-   where m.bytes <= $12::bigint or m.bytes = octet_length(m.payload)
+    select min(t.seq) as lo, max(t.seq) as hi, sum(octet_length(t.payload)) as bytes from (
+      select o.seq, o.payload from messaging_outbox o
+       where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = $1
+         and (o.seq > r.cursor or o.seq not in (select h from unnest($2::bigint[]) as h))
+       order by o.seq limit r.lim) t) found
 ), win as (
   update messaging_outbox_lane l
      set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = $13::boolean,
          window_ids = (select array_agg(i.id) from (select unnest($14::integer[]) as lane, unnest($15::uuid[]) as id) as i where i.lane = l.lane)
-    from req r left join (select page.lane, min(page.seq) as lo, max(page.seq) as hi from page group by page.lane) p
-      on p.lane = r.lane
-   where l.lane = r.lane and l.owner = $16::uuid and l.epoch = r.epoch and (p.lane is not null or r.rewrite)
+    from req r join page p on p.lane = r.lane
+   where l.lane = r.lane and l.owner = $16::uuid and l.epoch = r.epoch and (p.lo is not null or r.rewrite)
   returning l.lane
 )
-select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
-       page.partition_key, page.ordering_key, page.correlation_id, page.causation_id, page.tenant, page.traceparent,
-       page.tracestate, page.baggage, page.schema_ref, page.claim_check, page.redrive_id, page.redrive_count,
-       page.headers::text as headers, page.payload, page.occurred_at, page.created_at, page.attempts,
-       page.ambiguous_attempts, page.version, 'PENDING'::text as status
-  from page where page.lane = any(array(select win.lane from win))
+select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key,
+       m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref,
+       m.claim_check, m.redrive_id, m.redrive_count, m.headers::text as headers, m.payload, m.occurred_at, m.created_at,
+       m.attempts, m.ambiguous_attempts, m.version, 'PENDING'::text as status
+  from page p cross join lateral (
+    select o.message_id, o.seq, o.created_at, o.available_at, o.occurred_at, o.destination, o.message_type, o.schema_version, o.content_type, o.producer, o.ordering_key, o.partition_key, o.aggregate_type, o.aggregate_id, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage, o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.lane, o.headers, o.payload, o.payload_hash, o.crash_attempts, o.ambiguous_attempts, o.next_attempt_at, o.first_ambiguous_at, o.skipped_at, o.status, o.version, o.attempts, o.last_outcome, o.last_transmission, o.last_confirmation, o.last_routing, o.published_at, o.published_by, o.last_position, o.last_failure_category, o.last_failure_code, o.last_failure_detail from messaging_outbox o
+     where o.lane = p.lane and o.status = 'PENDING' and o.seq > p.start and o.seq <= p.hi and o.destination = $1
+       and (o.seq > p.cursor or o.seq not in (select h from unnest($2::bigint[]) as h))
+     order by o.seq) m
+ where p.lane = any(array(select win.lane from win))
 `
 
 type ClaimPendingParams struct {
+	Destination string
+	InHand      []int64
 	Lanes       []int32
 	Epochs      []int64
 	Cursors     []int64
@@ -259,8 +268,6 @@ type ClaimPendingParams struct {
 	OpenLo      []int64
 	OpenHi      []int64
 	Rewrite     []bool
-	InHand      []int64
-	Destination string
 	MaxBytes    int64
 	Solo        bool
 	IDLanes     []int32
@@ -302,8 +309,12 @@ type ClaimPendingRow struct {
 // The window is the union of the lane's open batches as the owner remembers them and of the rows read here.
 // A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
 // row of the same key may be visible as well and must not go first. The floor is -1 where no order holds.
+// The rows are found twice by one snapshot: a page that holds whole rows would be copied three times, which costs more
+// than to find them again.
 func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]ClaimPendingRow, error) {
 	rows, err := q.db.Query(ctx, claimPending,
+		arg.Destination,
+		arg.InHand,
 		arg.Lanes,
 		arg.Epochs,
 		arg.Cursors,
@@ -313,8 +324,6 @@ func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]C
 		arg.OpenLo,
 		arg.OpenHi,
 		arg.Rewrite,
-		arg.InHand,
-		arg.Destination,
 		arg.MaxBytes,
 		arg.Solo,
 		arg.IDLanes,
