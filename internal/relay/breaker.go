@@ -26,7 +26,13 @@ type BreakerConfig struct {
 	Failures int
 	// OpenFor is how long it stays open the first time, doubled up to OpenMax. Defaults 1 s and 30 s.
 	OpenFor, OpenMax time.Duration
+	// SlowStart is how many rows of a destination may be open right after its breaker, or its broker's, closed again. Once
+	// so many were confirmed it doubles, and above 1,000 it no longer counts. Default 10.
+	SlowStart int
 }
+
+// fullSpeed is the window from which a slow start is over.
+const fullSpeed = 1000
 
 // newBreaker is closed.
 func newBreaker(c BreakerConfig, change func(s BreakerState, reason string)) *breaker {
@@ -47,8 +53,16 @@ type breaker struct {
 	halfAt   time.Time // since when it has been half open
 	openFor  time.Duration
 	until    time.Time
-	busy     bool // a probe or a probe row is on its way
+	holder   ticket // of the probe or the probe row that is on its way; 0 for none
+	tickets  ticket // given so far
+	window   int    // rows that a destination may have open after a recovery; 0 is any number
+	grown    int    // confirmed since the window grew last
+	okAt     time.Time
 }
+
+// ticket is the right to the one probe, or the one probe row, that a breaker allows. Its holder alone gives it back: what
+// an older row learns says nothing of the probe. Zero is no ticket.
+type ticket uint64
 
 // permit is what a pump may do now.
 type permit struct {
@@ -69,7 +83,7 @@ func (b *breaker) permit(now time.Time) permit {
 	switch {
 	case b.state == BreakerClosed:
 		return permit{rows: -1}
-	case b.busy:
+	case b.holder != 0:
 		return permit{wait: b.c.OpenFor}
 	case b.state == BreakerHalfOpen:
 		return permit{rows: 1}
@@ -85,34 +99,37 @@ func (b *breaker) permit(now time.Time) permit {
 func (b *breaker) untried(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.state == BreakerHalfOpen && !b.busy && now.Sub(b.halfAt) >= b.c.OpenMax
+	return b.state == BreakerHalfOpen && b.holder == 0 && now.Sub(b.halfAt) >= b.c.OpenMax
 }
 
-// reserve takes the one probe, or the one probe row, that an open breaker allows.
-func (b *breaker) reserve() bool {
+// reserve takes the one probe, or the one probe row, that an open breaker allows. A closed one asks for no ticket.
+func (b *breaker) reserve() (t ticket, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state == BreakerClosed {
-		return true
+		return 0, true
 	}
-	if b.busy {
-		return false
+	if b.holder != 0 {
+		return 0, false
 	}
-	b.busy = true
-	return true
+	b.tickets++
+	b.holder = b.tickets
+	return b.holder, true
 }
 
-// release gives a reservation back unused.
-func (b *breaker) release() {
+// release gives a reservation back unused; one that is not in force any more changes nothing.
+func (b *breaker) release(t ticket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.busy = false
+	if t != 0 && b.holder == t {
+		b.holder = 0
+	}
 }
 
 // answered: the probe was answered, a row may find out the rest.
-func (b *breaker) answered() {
+func (b *breaker) answered(t ticket) {
+	b.release(t)
 	b.mu.Lock()
-	b.busy = false
 	changed := b.state == BreakerOpen
 	if changed {
 		b.state, b.halfAt = BreakerHalfOpen, time.Now()
@@ -124,13 +141,22 @@ func (b *breaker) answered() {
 	}
 }
 
-// success of a row closes it.
+// success of a row closes it. What waited is let out step by step.
 func (b *breaker) success() {
 	b.mu.Lock()
 	changed := b.state != BreakerClosed
-	b.failures, b.busy, b.openFor = 0, false, 0
-	if changed {
+	b.failures, b.holder, b.openFor, b.okAt = 0, 0, 0, time.Now()
+	switch {
+	case changed:
 		b.state, b.reason, b.since = BreakerClosed, "", time.Now()
+		b.window, b.grown = b.c.SlowStart, 0
+	case b.window > 0:
+		if b.grown++; b.grown >= b.window {
+			b.window, b.grown = 2*b.window, 0
+		}
+		if b.window > fullSpeed {
+			b.window = 0
+		}
 	}
 	b.mu.Unlock()
 	if changed {
@@ -138,23 +164,35 @@ func (b *breaker) success() {
 	}
 }
 
-// failure counts one; enough in a row open it.
-func (b *breaker) failure(reason string) {
+// room is how many more rows a destination with so many open ones may open; a row more where it has none.
+func (b *breaker) room(want, open int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.window == 0 {
+		return want
+	}
+	return min(want, max(b.window-open, 0))
+}
+
+// failure counts one; enough in a row open it. t is the row's ticket, if it has one.
+func (b *breaker) failure(reason string, t ticket) {
 	b.mu.Lock()
 	b.failures++
 	b.failedAt = time.Now()
 	enough := b.failures >= b.c.Failures || b.state != BreakerClosed
 	b.mu.Unlock()
 	if enough {
-		b.open(reason)
+		b.open(reason, t)
 	}
 }
 
-// open stops everything for a while. Opened again before it closed, it stays open twice as long.
-func (b *breaker) open(reason string) {
+// open stops everything for a while. Opened again before it closed, it stays open twice as long. Rows that were on their
+// way when it opened change nothing any more: the probe finds out.
+func (b *breaker) open(reason string, t ticket) {
 	b.mu.Lock()
 	now := time.Now()
-	if b.state == BreakerOpen && !b.busy && now.Before(b.until) { // rows that were on their way when it opened
+	older := b.holder != t || (t == 0 && b.state == BreakerOpen && now.Before(b.until))
+	if b.state != BreakerClosed && older {
 		b.mu.Unlock()
 		return
 	}
@@ -162,7 +200,7 @@ func (b *breaker) open(reason string) {
 		b.openFor, b.since = b.c.OpenFor, now
 	}
 	changed := b.state != BreakerOpen || b.reason != reason
-	b.state, b.reason, b.busy, b.until = BreakerOpen, reason, false, now.Add(b.openFor)
+	b.state, b.reason, b.holder, b.until = BreakerOpen, reason, 0, now.Add(b.openFor)
 	b.mu.Unlock()
 	if changed {
 		b.change(BreakerOpen, reason)
@@ -177,12 +215,12 @@ func (b *breaker) calm() bool {
 }
 
 // relapse opens it again if it was not closed: the row that should find out got no answer.
-func (b *breaker) relapse(reason string) {
+func (b *breaker) relapse(reason string, t ticket) {
 	b.mu.Lock()
 	closed := b.state == BreakerClosed
 	b.mu.Unlock()
 	if !closed {
-		b.open(reason)
+		b.open(reason, t)
 	}
 }
 
@@ -197,4 +235,11 @@ func (b *breaker) snapshot() (s BreakerState, reason string, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state, b.reason, b.since
+}
+
+// answeredAt is when a row was last answered; zero for never.
+func (b *breaker) answeredAt() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.okAt
 }

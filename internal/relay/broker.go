@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
@@ -14,6 +15,17 @@ type broker struct {
 	publisher transport.Publisher
 	breaker   *breaker
 	slots     slots
+	endpoints []transport.Endpoint
+	told      func(bytes int64)
+	buffered  atomic.Int64
+	silence   atomic.Pointer[silence] // what the last idle probe learned; nil for nothing bad
+}
+
+// buffer counts payload bytes that are handed to the adapter, or are done with.
+func (b *broker) buffer(bytes int64) {
+	if bytes != 0 {
+		b.told(b.buffered.Add(bytes))
+	}
 }
 
 func (r *Relay) openBroker(ctx context.Context, name string, b Broker, endpoints []transport.Endpoint, destinations int) (*broker, error) {
@@ -27,8 +39,9 @@ func (r *Relay) openBroker(ctx context.Context, name string, b Broker, endpoints
 	if destinations > 1 { // one destination that does not answer leaves room for the others
 		share = max(limit/2, 1)
 	}
-	br := &broker{name: name, adapter: b.Adapter, publisher: p}
-	br.slots = slots{limit: limit, share: share, changed: func(used int) { r.c.Hooks.InFlight(name, used) }}
+	br := &broker{name: name, adapter: b.Adapter, publisher: p, endpoints: endpoints}
+	br.told = func(bytes int64) { r.c.Hooks.Buffered(name, bytes) }
+	br.slots = slots{limit: limit, share: share, many: destinations > 1, changed: func(used int) { r.c.Hooks.InFlight(name, used) }}
 	br.breaker = newBreaker(r.c.Breaker, func(s BreakerState, reason string) {
 		r.c.Hooks.Breaker(name, "", s, reason)
 		r.wakeBroker(name)
@@ -36,24 +49,38 @@ func (r *Relay) openBroker(ctx context.Context, name string, b Broker, endpoints
 	return br, nil
 }
 
-// slots are places for open rows, from the claim until the adapter is done with them.
+// slots are places for open rows, from the claim until the adapter is done with them. A row that a broker does not answer
+// keeps its place long after its outcome is recorded, so no destination may take more than it leaves free: any number of
+// mute ones leaves room for the next. n busy destinations come to an equal part each, of n+1.
 type slots struct {
 	limit, share int
+	many         bool // several destinations share them
 	changed      func(used int)
 
 	mu      sync.Mutex // guards what follows
 	used    int
-	waiting []func()
+	waiting map[*mailbox]struct{}
 }
 
-// take gives up to want places to a pump that has mine already; if it gets none, more is called when some come free.
-func (s *slots) take(want, mine int, more func()) int {
+// take gives up to want places to a pump that has mine already; if it gets none, it is woken when some come free.
+func (s *slots) take(want, mine int, box *mailbox) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := max(min(want, s.limit-s.used, s.share-mine), 0)
+	free := s.limit - s.used
+	most := free
+	if s.many {
+		most = (free - mine) / 2
+		if mine == 0 && free > 0 {
+			most = max(most, 1)
+		}
+	}
+	n := max(min(want, most), 0)
 	s.used += n
-	if n == 0 && mine < s.share {
-		s.waiting = append(s.waiting, more)
+	if n == 0 && want > 0 {
+		if s.waiting == nil {
+			s.waiting = map[*mailbox]struct{}{}
+		}
+		s.waiting[box] = struct{}{}
 	}
 	return n
 }
@@ -75,7 +102,7 @@ func (s *slots) release(n int) {
 	s.waiting = nil
 	s.mu.Unlock()
 	s.changed(used)
-	for _, more := range waiting {
-		more()
+	for box := range waiting {
+		box.wake()
 	}
 }

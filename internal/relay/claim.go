@@ -66,7 +66,8 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) b
 }
 
 func (p *pump) takePlaces(want int) int {
-	n := p.broker.slots.take(want, p.places, p.box.wake)
+	want = p.breaker.room(p.broker.breaker.room(want, len(p.flights)), len(p.flights))
+	n := p.broker.slots.take(want, p.places, p.box)
 	p.places += n
 	return n
 }

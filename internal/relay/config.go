@@ -39,6 +39,9 @@ type Config struct {
 	Drain time.Duration
 	// Breaker for every broker and destination.
 	Breaker BreakerConfig
+	// IdleProbe is after how long without an answer to any row a broker is asked something harmless, so that readiness
+	// knows of one that is away although nothing is to be sent. Default 10 s; negative: never.
+	IdleProbe time.Duration
 	// Wake, if set, listens for notifications and calls woken for each; it returns when ctx ends. Polling goes on
 	// without it.
 	Wake func(ctx context.Context, woken func()) error
@@ -92,6 +95,8 @@ func (c *Config) setDefaults() {
 	def(&c.Breaker.Failures, 5)
 	def(&c.Breaker.OpenFor, time.Second)
 	def(&c.Breaker.OpenMax, 30*time.Second)
+	def(&c.Breaker.SlowStart, 10)
+	def(&c.IdleProbe, 10*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -49,6 +49,9 @@ func (r *Relay) Health() Health {
 				break
 			}
 		}
+		if s := p.broker.silence.Load(); d.Ready && s != nil && s.since.After(p.broker.breaker.answeredAt()) {
+			d.Ready, d.Reason, d.Since = false, s.reason, s.since
+		}
 		if pause := p.paused.Load(); pause != nil {
 			d.Ready, d.Paused, d.Reason, d.Since = false, true, "PAUSED", pause.since
 		}

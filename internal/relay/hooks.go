@@ -18,6 +18,8 @@ type Hooks struct {
 	Claimed func(d messaging.DestinationName, rows int, took time.Duration)
 	// InFlight rows of a broker now.
 	InFlight func(broker string, rows int)
+	// Buffered payload bytes of a broker's rows that are handed over and not answered.
+	Buffered func(broker string, bytes int64)
 	// LostLease: outcomes of rows whose lane had another owner changed nothing.
 	LostLease func(d messaging.DestinationName, rows int)
 	// LateConfirmed: rows became PUBLISHED by an answer after the verdict or after the lease.
@@ -47,6 +49,7 @@ func (h *Hooks) setDefaults() {
 	nop(&h.Published, func(messaging.DestinationName, string, messaging.PublishResult) {})
 	nop(&h.Claimed, func(messaging.DestinationName, int, time.Duration) {})
 	nop(&h.InFlight, func(string, int) {})
+	nop(&h.Buffered, func(string, int64) {})
 	nop(&h.LostLease, func(messaging.DestinationName, int) {})
 	nop(&h.LateConfirmed, func(messaging.DestinationName, int) {})
 	nop(&h.LateAnswer, func(string, messaging.Completion) {})

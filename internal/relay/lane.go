@@ -217,6 +217,8 @@ type flight struct {
 	result   messaging.PublishResult
 	end      disposition
 	place    bool // holds a place of the broker
+	tickets  tickets
+	onWire   int64 // payload bytes, handed to the adapter
 }
 
 func (f *flight) byID() bool { return f.batch == nil }

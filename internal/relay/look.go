@@ -61,7 +61,8 @@ func (p *pump) look(ctx context.Context, now time.Time, rows int, only *lane) bo
 	by := p.sendBy()
 	var keys []outbox.Key
 	byName := map[outbox.Key]*key{}
-	for _, l := range p.lanes {
+	for i := range p.lanes {
+		l := p.lanes[(p.next+i)%len(p.lanes)]
 		if !l.ready || l.leaving || l.gone || !l.validUntil(by) || l.crowded() || !p.mayClaim(l, only) {
 			continue
 		}

@@ -45,45 +45,71 @@ func (p *pump) pauseFor(reason string, stop bool) {
 	}
 }
 
+// tickets of the broker's and the destination's breaker; a closed one asks for none.
+type tickets struct{ broker, own ticket }
+
 // reserve takes the one row that half-open breakers allow.
 func (p *pump) reserve(rows int) bool {
 	if rows < 0 {
 		return true
 	}
-	if !p.broker.breaker.reserve() {
+	broker, ok := p.broker.breaker.reserve()
+	if !ok {
 		return false
 	}
-	if !p.breaker.reserve() {
-		p.broker.breaker.release()
+	own, ok := p.breaker.reserve()
+	if !ok {
+		p.broker.breaker.release(broker)
 		return false
 	}
+	p.tickets = tickets{broker, own}
 	return true
 }
 
 func (p *pump) unreserve(rows int) {
 	if rows > 0 {
-		p.broker.breaker.release()
-		p.breaker.release()
+		p.giveTickets(&p.tickets)
 	}
 }
 
-// unused gives the one row back that half-open breakers allowed, if the claim found none to send.
+// giveTickets gives back what is left of a reservation.
+func (p *pump) giveTickets(t *tickets) {
+	if *t == (tickets{}) {
+		return
+	}
+	p.broker.breaker.release(t.broker)
+	p.breaker.release(t.own)
+	*t = tickets{}
+}
+
+// unused gives the one row back that half-open breakers allowed, if the claim found none to send; otherwise that row has it.
 func (p *pump) unused(rows int) {
-	if len(p.ready) == 0 {
+	switch {
+	case rows < 0:
+	case len(p.ready) == 0:
 		p.unreserve(rows)
+	default:
+		p.ready[0].tickets, p.tickets = p.tickets, tickets{}
 	}
 }
 
 // probe asks the broker something harmless before a row finds out the rest.
 func (p *pump) probe(ctx context.Context, forBroker, forDestination bool) {
-	if p.probing || (forBroker && !p.broker.breaker.reserve()) {
+	if p.probing {
 		return
 	}
-	if forDestination && !p.breaker.reserve() {
-		if forBroker {
-			p.broker.breaker.release()
+	var t tickets
+	ok := true
+	if forBroker {
+		if t.broker, ok = p.broker.breaker.reserve(); !ok {
+			return
 		}
-		return
+	}
+	if forDestination {
+		if t.own, ok = p.breaker.reserve(); !ok {
+			p.broker.breaker.release(t.broker)
+			return
+		}
 	}
 	p.probing = true
 	p.wg.Go(func() {
@@ -94,14 +120,15 @@ func (p *pump) probe(ctx context.Context, forBroker, forDestination bool) {
 			p.probing = false
 			for _, b := range []struct {
 				of  *breaker
+				t   ticket
 				use bool
-			}{{p.broker.breaker, forBroker}, {p.breaker, forDestination}} {
+			}{{p.broker.breaker, t.broker, forBroker}, {p.breaker, t.own, forDestination}} {
 				switch {
 				case !b.use:
 				case reason == "":
-					b.of.answered()
+					b.of.answered(b.t)
 				default:
-					b.of.open(reason)
+					b.of.open(reason, b.t)
 				}
 			}
 		})

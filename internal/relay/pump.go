@@ -40,10 +40,14 @@ type pump struct {
 	calls       int // publish calls open
 	lateCommits int
 	probing     bool
-	busy        atomic.Bool // something is on its way, or about to be
-	paused      atomic.Pointer[pauseReason]
-	unfit       atomic.Bool // open for longer than a lease while another relay serves the destination: that one has the lanes
-	clean       atomic.Bool // nothing of this pump is on the wire while another goes solo
+	tickets     tickets // of the claim that is being made
+	probes      int
+	// payload bytes that the adapter is done with, since the broker was told last
+	answeredBytes int64
+	busy          atomic.Bool // something is on its way, or about to be
+	paused        atomic.Pointer[pauseReason]
+	unfit         atomic.Bool // open for longer than a lease while another relay serves the destination: that one has the lanes
+	clean         atomic.Bool // nothing of this pump is on the wire while another goes solo
 
 	draining   bool
 	finishing  bool
@@ -152,6 +156,8 @@ func (p *pump) receive() {
 		free += p.onResolved(a.f, a.r, a.kind == late)
 	}
 	p.freePlaces(free)
+	p.broker.buffer(-p.answeredBytes)
+	p.answeredBytes = 0
 	for _, f := range calls {
 		f()
 	}
@@ -195,7 +201,32 @@ func (p *pump) step(ctx context.Context) bool {
 		rows = 1
 	}
 	p.again(now)
+	if rows > 0 && only == nil {
+		return p.findProbeRow(ctx, now, rows)
+	}
 	return p.look(ctx, now, rows, only) || p.deferred(ctx, rows, only) || p.claim(ctx, now, rows, only)
+}
+
+// findProbeRow looks for the one row that finds out the rest, each time in another place first: the same row again and
+// again would find out about itself alone.
+func (p *pump) findProbeRow(ctx context.Context, now time.Time, rows int) bool {
+	p.probes++
+	p.next++
+	for i := range 3 {
+		found := false
+		switch (p.probes + i) % 3 {
+		case 0:
+			found = p.claim(ctx, now, rows, nil)
+		case 1:
+			found = p.look(ctx, now, rows, nil)
+		default:
+			found = p.deferred(ctx, rows, nil)
+		}
+		if found {
+			return true
+		}
+	}
+	return false
 }
 
 // recent is for how long after work a lane is read again without being asked to.

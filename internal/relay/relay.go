@@ -101,6 +101,9 @@ func (r *Relay) run(ctx context.Context, untilEmpty bool) error {
 	helping.Go(func() { r.renew(hard) })
 	helping.Go(func() { r.listen(working) })
 	helping.Go(func() { r.retain(working) })
+	for _, b := range r.brokers {
+		helping.Go(func() { r.watch(working, b) })
+	}
 	s := &scout{r: r, pumps: byName, free: map[int32]time.Time{}, stuck: map[int32]int{}}
 	s.run(working, untilEmpty)
 

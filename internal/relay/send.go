@@ -20,6 +20,7 @@ func (p *pump) send() {
 	sent := make([]*flight, 0, len(ready))
 	messages := make([]transport.Message, 0, len(ready))
 	broken := map[*key]bool{}
+	bytes := int64(0)
 	for _, f := range ready {
 		switch {
 		case f.lane.gone || !f.lane.validUntil(deadline): // it could be on its way when the lease ends
@@ -36,7 +37,8 @@ func (p *pump) send() {
 			broken[f.key] = p.d.Block
 			continue
 		}
-		f.sent = true
+		f.sent, f.onWire = true, int64(len(m.Value))
+		bytes += f.onWire
 		if f.key != nil {
 			f.key.going = true
 		}
@@ -45,6 +47,7 @@ func (p *pump) send() {
 	if len(sent) == 0 {
 		return
 	}
+	p.broker.buffer(bytes)
 	p.calls++
 	p.wg.Go(func() {
 		publish.Do(p.r.publishing, p.broker.publisher, publish.Call{

@@ -33,7 +33,8 @@ func (p *pump) onVerdict(f *flight, r messaging.PublishResult) {
 
 // charge tells the breakers.
 func (p *pump) charge(f *flight) {
-	b, own, r := p.broker.breaker, p.breaker, f.result
+	b, own, r, t := p.broker.breaker, p.breaker, f.result, f.tickets
+	defer p.giveTickets(&f.tickets) // what its answer did not settle
 	code := ""
 	if r.Failure != nil {
 		code = r.Failure.Code
@@ -42,28 +43,23 @@ func (p *pump) charge(f *flight) {
 	case r.Completion == messaging.Confirmed && r.Evidence.Level < p.d.Confirmation:
 		p.r.c.Hooks.Weak(p.d.Name, 1)
 		b.success()
-		own.open(weakConfirmation)
+		own.open(weakConfirmation, t.own)
 	case r.Completion == messaging.Confirmed:
 		b.success()
 		own.success()
 	case f.end.breaker == destinationOpen:
 		b.success() // it answered
-		own.open(code)
+		own.open(code, t.own)
 	case f.end.breaker == destinationCount && r.Completion == messaging.Ambiguous:
-		b.relapse(code)
-		own.failure(code)
+		b.relapse(code, t.broker)
+		own.failure(code, t.own)
 	case f.end.breaker == destinationCount:
 		b.success()
-		own.failure(code)
-	case f.end.breaker == brokerOpen:
-		own.release()
-		b.open(code)
+		own.failure(code, t.own)
+	case f.end.breaker == brokerOpen: // it says nothing about the destination
+		b.open(code, t.broker)
 	case f.end.breaker == brokerCount:
-		own.release()
-		b.failure(code)
-	default: // it says nothing about the broker
-		own.release()
-		b.release()
+		b.failure(code, t.broker)
 	}
 }
 
@@ -211,6 +207,8 @@ func (p *pump) recorded(entries []entry) {
 // onResolved is told when an adapter is done with a row. It gives the places that come free.
 func (p *pump) onResolved(f *flight, r messaging.PublishResult, after bool) (free int) {
 	f.resolved = true
+	p.answeredBytes += f.onWire
+	f.onWire = 0
 	if f.place {
 		f.place, free = false, 1
 	}
@@ -254,6 +252,7 @@ func (p *pump) lookSoon(f *flight) {
 // close lets a row out of this process's hands.
 func (p *pump) close(f *flight) {
 	delete(p.flights, f.row.MessageID)
+	p.giveTickets(&f.tickets)
 	p.bytes -= f.bytes
 	f.bytes = 0
 	f.lane.closed(f)
