@@ -80,6 +80,18 @@ select d.message_id from done d;
 -- name: StillOpen :many
 select o.message_id from messaging_outbox o where o.message_id = any(@ids::uuid[]) and o.status <> 'PUBLISHED';
 
+-- name: AlreadyRecorded :many
+-- After an answer to COMMIT was lost: of these outcomes, those that stand in the table. Under the same lease nobody else
+-- writes the row, and each write counts the version on.
+select o.message_id from messaging_outbox o
+  join (select unnest(@ids::uuid[]) as id, unnest(@versions::integer[]) as version, unnest(@statuses::text[]) as status) as r on o.message_id = r.id
+ where o.version = r.version % 2147483647 + 1
+   and (o.status::text = r.status or (r.status = 'RETRYABLE_FAILURE' and o.status = 'AMBIGUOUS'))
+   and o.lane = any(array(
+   select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
+       on l.lane = f.lane and l.epoch = f.epoch
+    where l.owner = @owner::uuid));
+
 -- name: ParkUnknown :execrows
 -- Rows for a destination that no file ever named, once they are older than the grace time.
 update messaging_outbox o

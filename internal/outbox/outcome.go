@@ -58,39 +58,42 @@ func (s *Store) Record(ctx context.Context, outcomes []Outcome) (missed []uuid.U
 	return missed, nil
 }
 
+// recordAll writes outcomes of every kind as one transaction in one round trip.
 func (s *Store) recordAll(ctx context.Context, r *record) (written []uuid.UUID, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-		defer func() {
-			if readOnly(err) { // the rollback would leave a session that the pool keeps
-				_ = tx.Conn().Close(ctx)
+	var c capture
+	q := outboxdb.New(&c)
+	if len(r.confirmed.Ids) > 0 {
+		_, _ = q.RecordConfirmed(ctx, r.confirmed)
+	}
+	if len(r.others.Ids) > 0 {
+		_, _ = q.RecordOthers(ctx, r.others)
+	}
+	counted := len(c.statements)
+	if len(r.closed.Ids) > 0 {
+		_ = q.CloseWindowIDs(ctx, r.closed)
+	}
+	t, err := pipeline{pool: s.pool}.start(ctx, c.statements)
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.statements {
+		if i >= counted {
+			if _, err := t.results.Exec(); err != nil {
+				return nil, t.finish(err)
 			}
-		}()
-		if _, err := tx.Exec(ctx, settings); err != nil {
-			return err
+			continue
 		}
-		teach(tx.Conn().TypeMap())
-		q := outboxdb.New(tx)
-		written = written[:0]
-		if len(r.confirmed.Ids) > 0 {
-			ids, err := q.RecordConfirmed(ctx, r.confirmed)
-			if err != nil {
-				return err
-			}
-			written = append(written, ids...)
+		rows, err := t.results.Query()
+		if err != nil {
+			return nil, t.finish(err)
 		}
-		if len(r.others.Ids) > 0 {
-			ids, err := q.RecordOthers(ctx, r.others)
-			if err != nil {
-				return err
-			}
-			written = append(written, ids...)
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		if err != nil {
+			return nil, t.finish(err)
 		}
-		if len(r.closed.Ids) > 0 {
-			return q.CloseWindowIDs(ctx, r.closed)
-		}
-		return nil
-	})
-	return written, err
+		written = append(written, ids...)
+	}
+	return written, t.finish(nil)
 }
 
 type record struct {
@@ -193,6 +196,24 @@ func (s *Store) StillOpen(ctx context.Context, ids []uuid.UUID) (open []uuid.UUI
 		return err
 	})
 	return open, err
+}
+
+// AlreadyRecorded tells which of the outcomes stand in the table under this owner's lease. It settles what became of a
+// record whose answer was lost.
+func (s *Store) AlreadyRecorded(ctx context.Context, outcomes []Outcome) (ids []uuid.UUID, err error) {
+	p := outboxdb.AlreadyRecordedParams{Owner: s.c.Owner}
+	for i := range outcomes {
+		o := &outcomes[i]
+		p.Ids, p.Versions, p.Statuses = append(p.Ids, o.ID), append(p.Versions, o.Version), append(p.Statuses, string(o.Status))
+		if !leased(p.Lanes, p.Epochs, o) {
+			p.Lanes, p.Epochs = append(p.Lanes, o.Lane), append(p.Epochs, o.Epoch)
+		}
+	}
+	err = s.do(ctx, "look for recorded outcomes", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		ids, err = q.AlreadyRecorded(ctx, p)
+		return err
+	})
+	return ids, err
 }
 
 // Late is a confirmation that came after the verdict, or after the lane was lost.

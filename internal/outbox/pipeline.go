@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,20 @@ func (p pipeline) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 func (p pipeline) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	t, err := p.start(ctx, []statement{{sql, args}})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.results.Query()
+	if err != nil {
+		return nil, t.finish(err)
+	}
+	return &pipelinedRows{Rows: rows, t: t}, nil
+}
+
+// start sends statements as one transaction in one round trip. Whoever gets it reads the answers in their order and ends
+// it with finish.
+func (p pipeline) start(ctx context.Context, statements []statement) (*transaction, error) {
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +64,9 @@ func (p pipeline) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	b := &pgx.Batch{}
 	b.Queue(begin)
 	b.Queue(settings)
-	b.Queue(sql, args...)
+	for _, s := range statements {
+		b.Queue(s.sql, s.args...)
+	}
 	b.Queue("commit")
 	t := &transaction{conn: conn, results: conn.SendBatch(ctx, b)}
 	for range 2 {
@@ -57,11 +74,33 @@ func (p pipeline) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 			return nil, t.finish(err)
 		}
 	}
-	rows, err := t.results.Query()
-	if err != nil {
-		return nil, t.finish(err)
-	}
-	return &pipelinedRows{Rows: rows, t: t}, nil
+	return t, nil
+}
+
+// statement with its arguments.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// capture collects the statements of generated queries instead of sending them.
+type capture struct{ statements []statement }
+
+var errCaptured = errors.New("captured, not sent")
+
+func (c *capture) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	c.statements = append(c.statements, statement{sql, args})
+	return pgconn.CommandTag{}, errCaptured
+}
+
+func (c *capture) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
+	c.statements = append(c.statements, statement{sql, args})
+	return nil, errCaptured
+}
+
+func (c *capture) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
+	c.statements = append(c.statements, statement{sql, args})
+	return oneRow{err: errCaptured}
 }
 
 // transaction is one pipelined batch; it ends with the answer to COMMIT.

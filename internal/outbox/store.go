@@ -61,6 +61,9 @@ func (s *Store) do(ctx context.Context, op string, f func(context.Context, *outb
 		if readOnly(err) {
 			return fmt.Errorf("outbox: %s: %w: %w", op, ErrReadOnly, err)
 		}
+		if refused(err) {
+			return fmt.Errorf("outbox: %s: %w: %w", op, ErrRefused, err)
+		}
 		if try == tries || !conflict(err) || ctx.Err() != nil {
 			return fmt.Errorf("outbox: %s: %w", op, err)
 		}
@@ -71,6 +74,12 @@ func (s *Store) do(ctx context.Context, op string, f func(context.Context, *outb
 func conflict(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
+}
+
+// refused tells data exceptions and broken constraints.
+func refused(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && len(pg.Code) == 5 && (pg.Code[:2] == "22" || pg.Code[:2] == "23")
 }
 
 // readOnly tells a server that became a standby under the session.

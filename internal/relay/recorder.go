@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,7 +95,7 @@ func (r *recorder) run(hard context.Context) {
 		}
 		var entries []entry
 		entries, more, closed = r.take()
-		if len(entries) > 0 && !r.write(hard, entries) {
+		if len(entries) > 0 && !r.write(hard, entries, false) {
 			return
 		}
 	}
@@ -119,8 +121,9 @@ func (r *recorder) gather(hard context.Context, timer *time.Timer) {
 	}
 }
 
-// write repeats until the database has it.
-func (r *recorder) write(hard context.Context, entries []entry) bool {
+// write repeats until the database has it. What the table refuses for good is found by halves, so that one row's outcome
+// never holds up the others'. again tells that some of it may be written already.
+func (r *recorder) write(hard context.Context, entries []entry, again bool) bool {
 	outcomes := make([]outbox.Outcome, 0, len(entries))
 	var late []outbox.Late
 	for i := range entries {
@@ -132,11 +135,25 @@ func (r *recorder) write(hard context.Context, entries []entry) bool {
 		outcomes = append(outcomes, e.o)
 	}
 	var missed []uuid.UUID
-	if len(outcomes) > 0 && !r.repeat(hard, "record outcomes", func(ctx context.Context) (err error) {
-		missed, err = r.p.r.c.Store.Record(ctx, outcomes)
-		return err
-	}) {
-		return false
+	tries := 0
+	if len(outcomes) > 0 {
+		err := r.repeat(hard, "record outcomes", func(ctx context.Context) (err error) {
+			tries++
+			missed, err = r.p.r.c.Store.Record(ctx, outcomes)
+			return err
+		})
+		if errors.Is(err, outbox.ErrRefused) {
+			return r.refused(hard, entries, err)
+		}
+		if err != nil {
+			return false
+		}
+	}
+	if len(missed) > 0 && (again || tries > 1) { // an answer may have been lost after it was written
+		var ok bool
+		if missed, ok = r.settled(hard, missed, outcomes); !ok {
+			return false
+		}
 	}
 	if len(missed) > 0 {
 		var ok bool
@@ -144,14 +161,20 @@ func (r *recorder) write(hard context.Context, entries []entry) bool {
 			return false
 		}
 	}
-	r.report(outcomes, missed)
 	var changed []uuid.UUID
-	if len(late) > 0 && !r.repeat(hard, "record late confirmations", func(ctx context.Context) (err error) {
-		changed, err = r.p.r.c.Store.RecordLate(ctx, late)
-		return err
-	}) {
-		return false
+	if len(late) > 0 {
+		err := r.repeat(hard, "record late confirmations", func(ctx context.Context) (err error) {
+			changed, err = r.p.r.c.Store.RecordLate(ctx, late)
+			return err
+		})
+		if errors.Is(err, outbox.ErrRefused) {
+			return r.refused(hard, entries, err) // outcomes that were recorded are found to be
+		}
+		if err != nil {
+			return false
+		}
 	}
+	r.report(outcomes, missed)
 	if len(changed) > 0 {
 		r.p.r.c.Hooks.LateConfirmed(r.p.d.Name, len(changed))
 	}
@@ -161,14 +184,32 @@ func (r *recorder) write(hard context.Context, entries []entry) bool {
 	return true
 }
 
+// settled leaves of the missed ids those that an earlier try did not write.
+func (r *recorder) settled(hard context.Context, missed []uuid.UUID, outcomes []outbox.Outcome) ([]uuid.UUID, bool) {
+	var unsure []outbox.Outcome
+	for i := range outcomes {
+		if slices.Contains(missed, outcomes[i].ID) {
+			unsure = append(unsure, outcomes[i])
+		}
+	}
+	var written []uuid.UUID
+	if r.repeat(hard, "look for recorded outcomes", func(ctx context.Context) (err error) {
+		written, err = r.p.r.c.Store.AlreadyRecorded(ctx, unsure)
+		return err
+	}) != nil {
+		return nil, false
+	}
+	return slices.DeleteFunc(missed, func(id uuid.UUID) bool { return slices.Contains(written, id) }), true
+}
+
 // missed looks at rows whose outcome changed nothing: those that are published already are well; of the others the
 // lease was lost, and what the broker confirmed is still true.
 func (r *recorder) missed(hard context.Context, ids []uuid.UUID, outcomes []outbox.Outcome, late []outbox.Late) ([]outbox.Late, bool) {
 	var open []uuid.UUID
-	if !r.repeat(hard, "look for open rows", func(ctx context.Context) (err error) {
+	if r.repeat(hard, "look for open rows", func(ctx context.Context) (err error) {
 		open, err = r.p.r.c.Store.StillOpen(ctx, ids)
 		return err
-	}) {
+	}) != nil {
 		return nil, false
 	}
 	lost := make(map[uuid.UUID]bool, len(open))
@@ -186,21 +227,18 @@ func (r *recorder) missed(hard context.Context, ids []uuid.UUID, outcomes []outb
 	return late, true
 }
 
-// repeat calls f until it succeeds, with growing pauses; false when hard ended first.
-func (r *recorder) repeat(hard context.Context, operation string, f func(context.Context) error) bool {
+// repeat calls f until it succeeds, with growing pauses. An error is one of the end of hard, or of what the table refuses.
+func (r *recorder) repeat(hard context.Context, operation string, f func(context.Context) error) error {
 	for tries := 1; ; tries++ {
 		err := f(hard)
-		if err == nil {
-			return true
-		}
-		if hard.Err() != nil {
-			return false
+		if err == nil || hard.Err() != nil || errors.Is(err, outbox.ErrRefused) {
+			return err
 		}
 		r.p.r.c.Hooks.Trouble(operation, err)
 		select {
 		case <-time.After(quiet(tries)):
 		case <-hard.Done():
-			return false
+			return err
 		}
 	}
 }

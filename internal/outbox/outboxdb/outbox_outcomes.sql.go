@@ -12,6 +12,55 @@ import (
 	"time"
 )
 
+const alreadyRecorded = `-- name: AlreadyRecorded :many
+select o.message_id from messaging_outbox o
+  join (select unnest($1::uuid[]) as id, unnest($2::integer[]) as version, unnest($3::text[]) as status) as r on o.message_id = r.id
+ where o.version = r.version % 2147483647 + 1
+   and (o.status::text = r.status or (r.status = 'RETRYABLE_FAILURE' and o.status = 'AMBIGUOUS'))
+   and o.lane = any(array(
+   select l.lane from messaging_outbox_lane l join (select unnest($4::integer[]) as lane, unnest($5::bigint[]) as epoch) as f
+       on l.lane = f.lane and l.epoch = f.epoch
+    where l.owner = $6::uuid))
+`
+
+type AlreadyRecordedParams struct {
+	Ids      []uuid.UUID
+	Versions []int32
+	Statuses []string
+	Lanes    []int32
+	Epochs   []int64
+	Owner    uuid.UUID
+}
+
+// After an answer to COMMIT was lost: of these outcomes, those that stand in the table. Under the same lease nobody else
+// writes the row, and each write counts the version on.
+func (q *Queries) AlreadyRecorded(ctx context.Context, arg AlreadyRecordedParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alreadyRecorded,
+		arg.Ids,
+		arg.Versions,
+		arg.Statuses,
+		arg.Lanes,
+		arg.Epochs,
+		arg.Owner,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var message_id uuid.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const closeWindowIDs = `-- name: CloseWindowIDs :exec
 update messaging_outbox_lane l
    set window_ids = (select array_agg(w.id) from unnest(l.window_ids) as w(id) where w.id <> all($1::uuid[]))
