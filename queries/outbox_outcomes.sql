@@ -106,3 +106,27 @@ update messaging_outbox o
       and not exists (select from messaging_outbox_destination d where d.destination = m.destination)
     limit 1000 for update skip locked))
    and not exists (select from messaging_outbox_destination d where d.destination = o.destination);
+
+-- name: ParkBlocked :many
+-- Rows of a destination that has been refused for its rights or configuration for longer than its file allows, a bounded
+-- number of them. None was tried, so no attempt is counted.
+with parked as (
+  update messaging_outbox o
+     set status = 'PARKED', next_attempt_at = null, skipped_at = case when @skip::boolean then clock_timestamp() end, last_outcome = 'REJECTED',
+         last_transmission = 'NOT_TRANSMITTED', last_confirmation = 'NONE', last_routing = 'NOT_APPLICABLE', last_position = null,
+         last_failure_category = @category::text, last_failure_code = @code::text,
+         last_failure_detail = 'the destination has been blocked for longer than blocked-for', version = o.version % 2147483647 + 1
+   where o.message_id = any(array(
+     select m.message_id from messaging_outbox m
+      where m.lane = any(array(
+          select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
+              on l.lane = f.lane and l.epoch = f.epoch
+           where l.owner = @owner::uuid order by l.lane for key share of l))
+        and m.status in ('PENDING', 'RETRYABLE_FAILURE', 'AMBIGUOUS', 'HELD')
+        and m.created_at < clock_timestamp() - @age::interval
+      limit 1000 for update skip locked))
+  returning o.lane
+), told as (
+  update messaging_outbox_lane l set changes = l.changes % 9223372036854775807 + 1 where l.lane = any(array(select distinct p.lane from parked p))
+)
+select p.lane from parked p;

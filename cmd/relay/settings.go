@@ -48,7 +48,7 @@ func destination(d config.Served) (relaying.Destination, error) {
 			Initial: d.Backoff.Initial.Std(), Max: d.Backoff.Max.Std(), Multiplier: d.Backoff.Multiplier,
 			NoJitter: d.Backoff.Jitter == config.JitterNone,
 		},
-		Timeout: d.Timeout, Confirmation: level, MaxBytes: d.MaxBytes, Types: types(d.Types),
+		Timeout: d.Timeout, Confirmation: level, MaxBytes: d.MaxBytes, Types: types(d.Types), BlockedFor: d.BlockedFor,
 	}, nil
 }
 

@@ -86,14 +86,6 @@ func (k *checker) unavailable() {
 			k.find(at, not+"; write false or leave it out")
 		}
 	}
-	if c.Relay.BlockedFor != nil {
-		k.find("relay.blocked-for", not+"; rows of a refused destination wait until it is repaired")
-	}
-	for name, dest := range each(c.Messaging.Destinations) {
-		if dest.Outbox.BlockedFor != nil {
-			k.find(join("messaging.destinations", name)+".outbox.blocked-for", not+"; rows of a refused destination wait until it is repaired")
-		}
-	}
 	if len(c.ClaimCheck.Stores) > 0 {
 		k.find("claim-check.stores", not+"; payloads stay within the logical limit")
 	}

@@ -71,7 +71,7 @@ type Relay struct {
 	// A row without ordering key on an `ordering: KEY` destination: `refuse` parks it, `allow` publishes it unordered.
 	Keyless Keyless `yaml:"keyless" default:"refuse"`
 	// How long a row may wait for a destination that is refused for its configuration or rights before it is parked.
-	// Absent: until it is repaired. Not available in this version.
+	// Absent: until it is repaired.
 	BlockedFor *Duration `yaml:"blocked-for" range:"1s..3650d"`
 	// Age at which a row of a destination that no relay's file names is parked as unknown.
 	UnknownDestinationGrace Duration `yaml:"unknown-destination-grace" default:"1m" range:"1s..30d"`

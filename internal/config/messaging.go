@@ -161,7 +161,7 @@ type Outbox struct {
 	// The client copies the aggregate id into an empty ordering key at insert.
 	KeyFrom KeyFrom `yaml:"key-from"`
 	// How long a row may wait for a destination that is refused for its configuration or rights before it is parked.
-	// Not available in this version.
+	// Absent: relay.blocked-for.
 	BlockedFor *Duration `yaml:"blocked-for" range:"1s..3650d"`
 }
 

@@ -54,7 +54,6 @@ var rules = []struct {
 	{"change data capture", []string{"cdc/enabled = true"}, []string{"cdc.enabled: is not available in this version"}},
 	{"experimental", []string{"experimental/enabled = true"}, []string{"experimental.enabled: is not available in this version"}},
 	{"archive", []string{"relay/retention = {archive: true}"}, []string{"relay.retention.archive: is not available in this version"}},
-	{"blocked-for", []string{"relay/blocked-for = 1d", kd + "outbox/blocked-for = 1d"}, []string{"relay.blocked-for: is not available in this version", "messaging.destinations.order-events.outbox.blocked-for: is not available"}},
 	{"traces", []string{"observability/traces = {enabled: true}"}, []string{"observability.traces.enabled: is not available in this version"}},
 	{"claim check", []string{"claim-check/stores = {main: {kind: file, directory: /data}}"}, []string{"claim-check.stores: is not available in this version"}},
 	{"codec", []string{kd + "schema/codec = avro"}, []string{"messaging.destinations.order-events.schema.codec: avro is not available in this version"}},

@@ -36,6 +36,9 @@ type Served struct {
 	HeadPolicy HeadPolicy
 	// Keyless says what becomes of a row without key under KEY.
 	Keyless Keyless
+	// BlockedFor is how long a destination may be refused for its rights or configuration before its rows are PARKED; 0 is
+	// for ever.
+	BlockedFor time.Duration
 	// Types are the message types and versions that may be sent; nil: the file has no catalogue and every type may.
 	Types map[string]CatalogueType
 }
@@ -83,6 +86,7 @@ func (c *Config) resolve(name string, dest Destination) Served {
 		Backoff:         o.Backoff.over(r.Backoff),
 		HeadPolicy:      orWord(o.HeadPolicy, r.HeadPolicy),
 		Keyless:         orWord(o.Keyless, r.Keyless),
+		BlockedFor:      blockedFor(o.BlockedFor, r.BlockedFor),
 		Types:           c.Messaging.Catalogue,
 	}
 }
@@ -106,6 +110,18 @@ func (o BackoffOverride) over(base Backoff) Backoff {
 		Max:        orDefault(o.Max, base.Max),
 		Multiplier: orDefault(o.Multiplier, base.Multiplier),
 		Jitter:     orWord(o.Jitter, base.Jitter),
+	}
+}
+
+// blockedFor is the destination's own, else the relay's; 0 where neither is given.
+func blockedFor(own, all *Duration) time.Duration {
+	switch {
+	case own != nil:
+		return own.Std()
+	case all != nil:
+		return all.Std()
+	default:
+		return 0
 	}
 }
 

@@ -241,6 +241,19 @@ func (s *Store) RecordLate(ctx context.Context, late []Late) (changed []uuid.UUI
 	return changed, err
 }
 
+// ParkBlocked parks up to 1000 rows of the lanes that are older than age, because their destination has been refused for so
+// long; why says with which code. It gives their number.
+func (s *Store) ParkBlocked(ctx context.Context, lanes []int32, epochs []int64, age time.Duration, skip bool, why *messaging.Failure) (parked int, err error) {
+	err = s.do(ctx, "park blocked rows", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.ParkBlocked(ctx, outboxdb.ParkBlockedParams{
+			Lanes: lanes, Epochs: epochs, Owner: s.c.Owner, Age: age, Skip: skip, Category: why.Category.String(), Code: why.Code,
+		})
+		parked = len(rows)
+		return err
+	})
+	return parked, err
+}
+
 // ParkUnknown parks rows in lanes of destinations that no file names, once they are older than grace.
 func (s *Store) ParkUnknown(ctx context.Context, lanes []int32, grace time.Duration) (parked int64, err error) {
 	err = s.do(ctx, "park unknown destinations", func(ctx context.Context, q *outboxdb.Queries) (err error) {

@@ -243,3 +243,10 @@ func (b *breaker) answeredAt() time.Time {
 	defer b.mu.Unlock()
 	return b.okAt
 }
+
+// troubledSince tells that it has not been closed for longer than d.
+func (b *breaker) troubledSince(d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state != BreakerClosed && time.Since(b.since) > d
+}

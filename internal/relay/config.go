@@ -75,6 +75,9 @@ type Destination struct {
 	Backoff  Backoff
 	// Timeout of a publish. Default 5 s. It must be shorter than the lease.
 	Timeout time.Duration
+	// BlockedFor is how long the destination may be refused for its rights or configuration before rows that have waited
+	// so long are parked. Default 0: never.
+	BlockedFor time.Duration
 	// Confirmation is the level that the profile asks for.
 	Confirmation messaging.ConfirmationLevel
 	// MaxBytes of a payload. Default 1 MiB.

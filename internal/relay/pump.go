@@ -42,6 +42,7 @@ type pump struct {
 	probing     bool
 	tickets     tickets // of the claim that is being made
 	probes      int
+	blockedAt   time.Time // no look for rows that waited too long before
 	// payload bytes that the adapter is done with, since the broker was told last
 	answeredBytes int64
 	busy          atomic.Bool // something is on its way, or about to be
@@ -191,6 +192,9 @@ func (p *pump) step(ctx context.Context) bool {
 	may, only := p.turn(ctx, now)
 	if !may {
 		return false
+	}
+	if p.parkBlocked(ctx, now) {
+		return true
 	}
 	rows, wait := p.allowed(ctx, now)
 	if rows == 0 {

@@ -128,6 +128,69 @@ func (q *Queries) Hold(ctx context.Context, arg HoldParams) ([]uuid.UUID, error)
 	return items, nil
 }
 
+const parkBlocked = `-- name: ParkBlocked :many
+with parked as (
+  update messaging_outbox o
+     set status = 'PARKED', next_attempt_at = null, skipped_at = case when $1::boolean then clock_timestamp() end, last_outcome = 'REJECTED',
+         last_transmission = 'NOT_TRANSMITTED', last_confirmation = 'NONE', last_routing = 'NOT_APPLICABLE', last_position = null,
+         last_failure_category = $2::text, last_failure_code = $3::text,
+         last_failure_detail = 'the destination has been blocked for longer than blocked-for', version = o.version % 2147483647 + 1
+   where o.message_id = any(array(
+     select m.message_id from messaging_outbox m
+      where m.lane = any(array(
+          select l.lane from messaging_outbox_lane l join (select unnest($4::integer[]) as lane, unnest($5::bigint[]) as epoch) as f
+              on l.lane = f.lane and l.epoch = f.epoch
+           where l.owner = $6::uuid order by l.lane for key share of l))
+        and m.status in ('PENDING', 'RETRYABLE_FAILURE', 'AMBIGUOUS', 'HELD')
+        and m.created_at < clock_timestamp() - $7::interval
+      limit 1000 for update skip locked))
+  returning o.lane
+), told as (
+  update messaging_outbox_lane l set changes = l.changes % 9223372036854775807 + 1 where l.lane = any(array(select distinct p.lane from parked p))
+)
+select p.lane from parked p
+`
+
+type ParkBlockedParams struct {
+	Skip     bool
+	Category string
+	Code     string
+	Lanes    []int32
+	Epochs   []int64
+	Owner    uuid.UUID
+	Age      time.Duration
+}
+
+// Rows of a destination that has been refused for its rights or configuration for longer than its file allows, a bounded
+// number of them. None was tried, so no attempt is counted.
+func (q *Queries) ParkBlocked(ctx context.Context, arg ParkBlockedParams) ([]int32, error) {
+	rows, err := q.db.Query(ctx, parkBlocked,
+		arg.Skip,
+		arg.Category,
+		arg.Code,
+		arg.Lanes,
+		arg.Epochs,
+		arg.Owner,
+		arg.Age,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var lane int32
+		if err := rows.Scan(&lane); err != nil {
+			return nil, err
+		}
+		items = append(items, lane)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const parkUnknown = `-- name: ParkUnknown :execrows
 update messaging_outbox o
    set status = 'PARKED', next_attempt_at = null, last_outcome = 'REJECTED', last_transmission = 'NOT_TRANSMITTED',
