@@ -26,6 +26,7 @@ type fakeBroker struct {
 	open   int                             // calls now
 	most   int                             // calls at one time
 	mute   bool
+	muteTo map[messaging.DestinationName]bool
 }
 
 type stored struct {
@@ -64,7 +65,7 @@ func (p fakePublisher) KeyPrefix(transport.Endpoint) bool { return p.b.prefix }
 
 func (p fakePublisher) Close(context.Context) error { return nil }
 
-func (p fakePublisher) Publish(ctx context.Context, _ transport.Endpoint, ms []transport.Message, done func(int, messaging.PublishResult)) {
+func (p fakePublisher) Publish(ctx context.Context, to transport.Endpoint, ms []transport.Message, done func(int, messaging.PublishResult)) {
 	b := p.b
 	b.set(func() {
 		b.sizes, b.open = append(b.sizes, len(ms)), b.open+1
@@ -85,6 +86,7 @@ func (p fakePublisher) Publish(ctx context.Context, _ transport.Endpoint, ms []t
 			continue
 		}
 		r, ok, muted := b.take(key, m.ID)
+		muted = muted || b.muteTo[to.Name]
 		if !ok {
 			broken[key] = true
 		}
