@@ -2,6 +2,7 @@ package observe
 
 import (
 	"log/slog"
+	"regexp"
 
 	"github.com/backend-skeleton/relay/messaging"
 )
@@ -76,8 +77,12 @@ func (o *Observer) Pruned(rows int64) {
 	o.log.add(line{level: slog.LevelInfo, message: "published rows deleted after their retention time"}, int(rows))
 }
 
+// ownPort is the near end of a connection in an error of the network.
+var ownPort = regexp.MustCompile(`:\d+->`)
+
 // Trouble logs an error of the program's own work, such as a database that does
 // not answer. operation says what was tried, and is tried again.
 func (o *Observer) Trouble(operation string, err error) {
-	o.log.add(line{level: slog.LevelError, message: "an operation failed and is tried again", operation: operation, err: err.Error()}, 1)
+	text := ownPort.ReplaceAllString(err.Error(), "->") // it differs each time, and equal errors are summed up
+	o.log.add(line{level: slog.LevelError, message: "an operation failed and is tried again", operation: operation, err: text}, 1)
 }

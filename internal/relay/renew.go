@@ -22,7 +22,7 @@ func (r *Relay) renew(hard context.Context) {
 	every := r.renewEvery()
 	timer := time.NewTimer(every)
 	defer timer.Stop()
-	for {
+	for tries := 0; ; {
 		select {
 		case <-hard.Done():
 			return
@@ -31,7 +31,10 @@ func (r *Relay) renew(hard context.Context) {
 		pause := every
 		if err := r.renewOnce(hard); err != nil && hard.Err() == nil {
 			r.c.Hooks.Trouble("renew", err)
-			pause = min(every, 200*time.Millisecond)
+			tries++
+			pause = min(every, quiet(tries)) // at first soon, while the leases last
+		} else {
+			tries = 0
 		}
 		timer.Reset(pause)
 	}
