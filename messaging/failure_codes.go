@@ -44,6 +44,7 @@ const (
 
 	CodeRelayLost          = "RELAY_LOST"            // a relay died with the row in its window
 	CodeUnknownDestination = "UNKNOWN_DESTINATION"   // no relay's configuration names the destination
+	CodeUnserved           = "UNSERVED"              // redriven while no running relay serves the destination
 	CodeKeylessOnKey       = "KEYLESS_ON_KEY"        // a row without key on a destination ordered by key
 	CodeTypeNotInCatalogue = "TYPE_NOT_IN_CATALOGUE" // the message type is not in the catalogue
 	CodeAbandoned          = "ABANDONED"             // the relay gave up waiting for the adapter's answer

@@ -29,7 +29,7 @@ end
 $$;
 
 revoke all on messaging_outbox, messaging_outbox_destination, messaging_outbox_lane, messaging_outbox_relay,
-    messaging_outbox_task, messaging_control, messaging_inbox, messaging_outbox_status, messaging_schema_version
+    messaging_outbox_task, messaging_control, messaging_audit, messaging_inbox, messaging_outbox_status, messaging_schema_version
     from public, relay_writer, relay_worker, relay_operator, relay_reader;
 
 -- Everybody may ask whether the schema fits the program.
@@ -69,6 +69,9 @@ grant select, update on messaging_outbox_lane, messaging_outbox_relay to relay_o
 grant select, update, delete on messaging_outbox_destination to relay_operator;
 grant select, insert, update, delete on messaging_control to relay_operator;
 grant select on messaging_outbox_status, messaging_outbox_task to relay_operator;
+-- What was done to rows is written by the function, and nobody but the owner changes or removes it afterwards.
+grant select, insert on messaging_audit to relay_operator;
+grant execute on function messaging_outbox_operate(text, uuid[], integer[], text, text) to relay_operator;
 
 -- relay_reader
 grant select on messaging_outbox_status, messaging_outbox_destination, messaging_outbox_lane, messaging_outbox_relay,
