@@ -31,7 +31,7 @@ A first run:
 Environment: RELAY_CONFIG names the file where --config does not; RELAY_ and the path of a setting overrides it
 (RELAY_RELAY_LEASE=10s). docs/configuration.md lists them all.
 
-`+exitCodes, newRunCommand(), newMigrateCommand(), newCheckCommand(), newConfigCommand(), newBenchCommand(), newVersionCommand())
+`+exitCodes, newRunCommand(), newMigrateCommand(), newCheckCommand(), newDoctorCommand(), newConfigCommand(), newBenchCommand(), newVersionCommand())
 }
 
 const exitCodes = `Exit codes:
@@ -41,4 +41,4 @@ const exitCodes = `Exit codes:
   3  the configuration is refused
   4  the database cannot be reached, or its schema is missing, older or newer
   5  a broker cannot be reached (check)
-  6  something was found (check), or rows were left (run --until-empty)`
+  6  something was found (check, doctor), or rows were left (run --until-empty)`
