@@ -289,7 +289,7 @@ func TestMetricsShareTheStatistics(t *testing.T) {
 	}
 }
 
-func TestStatisticsAreOneQueryAtATimeAndCached(t *testing.T) {
+func TestB62_StatisticsAreOneQueryAtATimeAndCached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stats := &fakeStats{stats: someStats(), cost: 300 * time.Millisecond}

@@ -211,8 +211,8 @@ func TestCountsOfMany(t *testing.T) {
 	}
 }
 
-// TestOpenRowsAreCountedOverIndexes: the cost must not grow with what was published.
-func TestOpenRowsAreCountedOverIndexes(t *testing.T) {
+// TestB62_OpenRowsAreCountedOverIndexes: the cost must not grow with what was published.
+func TestB62_OpenRowsAreCountedOverIndexes(t *testing.T) {
 	t.Parallel()
 	db, _ := statsFixture(t)
 	tx, err := db.Begin(t.Context())

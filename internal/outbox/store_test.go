@@ -437,7 +437,7 @@ func TestRenewAndGiveBack(t *testing.T) {
 	}
 }
 
-func TestPruneGoesByTheTimeOfPublishing(t *testing.T) {
+func TestB53_PruneGoesByTheTimeOfPublishing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 10*time.Second)
 	// Ids, and so the order of pruning, are as old as the rows.
