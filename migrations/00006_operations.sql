@@ -77,6 +77,8 @@ begin
         raise exception 'at most 1000 rows at once' using errcode = 'invalid_parameter_value';
     end if;
 
+    -- Relays renew their leases on these lanes: whoever stands still in this transaction is ended before a lease is.
+    perform set_config('idle_in_transaction_session_timeout', '2000', true);
     perform l.lane from messaging_outbox_lane as l
       where l.lane = any (array(select o.lane from messaging_outbox as o where o.message_id = any (messaging_outbox_operate.ids)))
       order by l.lane for update;

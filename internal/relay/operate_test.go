@@ -142,6 +142,37 @@ func TestParkAndRetryByAnOperator(t *testing.T) {
 	b.inOrder(ids)
 }
 
+// An operator who leaves the transaction open does not take the lanes from the relays: the server ends the session, and
+// the rows go out.
+func TestAnOperatorWhoLeavesDoesNotKeepTheLanes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.config.Lease = 6 * time.Second
+	ids := b.add(1, 0)
+	heal := b.poisoned(theRow(ids[0]))
+	b.start()
+	wait(t, "the row to be parked", b.isParked(ids[0]))
+	heal()
+	seen := b.target(ids[0])
+	left, err := b.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer left.Rollback(t.Context()) //nolint:errcheck // the server has ended it
+	var result string
+	if err := left.QueryRow(t.Context(), `select result from messaging_outbox_operate('REDRIVE', array[$1::uuid], array[$2::integer], 'left open')`,
+		seen.MessageID, seen.Version).Scan(&result); err != nil || result != "DONE" {
+		t.Fatalf("redrive: %s, %v", result, err)
+	}
+	b.add(5, 5)
+	b.until(map[string]int{"PARKED": 1, "PUBLISHED": 5})
+	wait(t, "the redrive to be possible again", func() bool {
+		answers, err := outbox.New(b.db.Pool, outbox.Config{}).Operate(t.Context(), outbox.Redrive, []outbox.Target{seen}, "again", "tester")
+		return err == nil && answers[0].Result == outbox.Done
+	})
+	b.until(map[string]int{"PUBLISHED": 6})
+}
+
 // Of many who redrive one row at the same time, one does, and nobody gets an error.
 func TestB44_RedriveAskedManyTimesIsDoneOnce(t *testing.T) {
 	t.Parallel()
