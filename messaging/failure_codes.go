@@ -11,6 +11,7 @@ const (
 	CodeRecordRefused     = "RECORD_REFUSED"       // the broker refuses this record for its form
 	CodeInvalidMessage    = "INVALID_MESSAGE"      // a required field is missing or breaks a limit
 	CodeSerialization     = "SERIALIZATION_FAILED" // the payload cannot be encoded
+	CodeTenantNotAllowed  = "TENANT_NOT_ALLOWED"   // the tenant is not in the allow-list
 
 	// The broker refuses for now.
 

@@ -133,6 +133,24 @@ func (h Headers) Get(name string) (string, bool) {
 // Len is the number of headers.
 func (h Headers) Len() int { return len(h.kv) / 2 }
 
+// within holds the headers against the lower limits of a profile; 0 asks nothing.
+func (h Headers) within(count, size int) error {
+	if count > 0 && h.Len() > count {
+		return headerRejected("", "there are "+strconv.Itoa(h.Len())+" headers, the limit is "+strconv.Itoa(count))
+	}
+	if size <= 0 {
+		return nil
+	}
+	total := 0
+	for _, text := range h.kv {
+		total += len(text)
+	}
+	if total > size {
+		return headerRejected("", "the headers have "+strconv.Itoa(total)+" bytes, the limit is "+strconv.Itoa(size))
+	}
+	return nil
+}
+
 // All yields the headers in ascending order of their names.
 func (h Headers) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {

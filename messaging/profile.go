@@ -20,10 +20,18 @@ type Profile struct {
 	// Types is the catalogue's part for this destination; nil means there is no
 	// catalogue, so every type may be written.
 	Types map[MessageType]TypeRule
+	// Tenants is the allow-list; nil checks the form alone.
+	Tenants *Tenants
+	// MaxHeaders and MaxHeaderBytes lower the limits of user headers, see
+	// [MaxHeaders] and [MaxHeaderBytes]; 0 for those.
+	MaxHeaders, MaxHeaderBytes int
 }
 
 // TypeRule is the catalogue's entry of one message type.
 type TypeRule struct {
 	Kind     MessageKind
 	Versions []SchemaVersion
+	// ContentType of the catalogue's codec, used where neither envelope nor
+	// profile names one.
+	ContentType string
 }

@@ -23,6 +23,12 @@ func (e *Envelope[T]) Validate(p Profile) error {
 	if p.KeyRequired && e.OrderingKey == "" {
 		return invalid("ordering key", "is missing: the destination is ordered by key")
 	}
+	if err := p.Tenants.Check(e.Tenant); err != nil {
+		return err
+	}
+	if err := e.Headers.within(p.MaxHeaders, p.MaxHeaderBytes); err != nil {
+		return err
+	}
 	return e.validateType(p.Types)
 }
 

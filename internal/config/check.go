@@ -196,6 +196,8 @@ func suggestReference(name string, known []string) string {
 	return suggest(name, known)
 }
 
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
 // orDefault is the value of an optional setting.
 func orDefault[T cmp.Ordered](p *T, fallback T) T {
 	if p == nil {

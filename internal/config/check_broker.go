@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,7 +37,7 @@ func (k *checker) brokers() {
 	for name, b := range each(k.c.Messaging.Brokers) {
 		at := join("messaging.brokers", name)
 		k.name(at, name, 120)
-		if b.Kind == NATS || b.Kind == Pulsar {
+		if (b.Kind == NATS || b.Kind == Pulsar) && !slices.Contains(k.c.kinds, string(b.Kind)) {
 			k.find(at+".kind", "%s is experimental and not part of this program", b.Kind)
 			continue
 		}

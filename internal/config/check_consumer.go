@@ -1,15 +1,8 @@
 package config
 
-import (
-	"slices"
-	"time"
-)
-
-// inlineMost is the longest wait of a retry that keeps its worker.
-const inlineMost = Duration(5 * time.Second)
+import "slices"
 
 func (k *checker) consumers() {
-	owners := map[string]string{} // DLQ destination -> path of the consumer that has it
 	for name, consumer := range each(k.c.Messaging.Consumers) {
 		at := join("messaging.consumers", name)
 		k.name(at, name, 200)
@@ -24,19 +17,22 @@ func (k *checker) consumers() {
 			continue
 		}
 		k.retry(at, consumer, dest)
-		k.dlq(at, consumer, dest, owners)
+		k.dlq(at, consumer, dest)
+		k.consumerParking(at, consumer, dest)
 		k.concurrency(at, consumer, dest)
-		switch k.c.Messaging.Brokers[dest.Broker].Kind {
+		k.consumerGrants(at, consumer, dest)
+		k.processing(at, consumer, dest)
+		kind := k.c.Messaging.Brokers[dest.Broker].Kind
+		k.subscription(at, consumer, dest, kind)
+		switch kind {
 		case Kafka:
 			k.foreign(at, "Kafka", "queue", "prefetch")
 		case RabbitMQ:
 			k.foreign(at, "RabbitMQ", "group", "max-in-flight-per-partition")
 			k.rabbitQueue(at, consumer, dest)
 		}
-		if slices.Contains(consumer.Grants, ManualSettlement) && consumer.ExternalSideEffect == InboxTransactional {
-			k.find(at+".grants", "MANUAL_SETTLEMENT does not go with INBOX_TRANSACTIONAL: its settlement would come before the commit")
-		}
 	}
+	k.shared()
 }
 
 func (k *checker) rabbitQueue(at string, consumer Consumer, dest Destination) {
@@ -49,6 +45,7 @@ func (k *checker) rabbitQueue(at string, consumer Consumer, dest Destination) {
 	}
 }
 
+// concurrency holds strict order against work beyond its unit.
 func (k *checker) concurrency(at string, consumer Consumer, dest Destination) {
 	switch ordering := dest.Guarantees.Ordering; {
 	case ordering == OrderingDestination && consumer.Concurrency > 1:
@@ -58,102 +55,33 @@ func (k *checker) concurrency(at string, consumer Consumer, dest Destination) {
 	}
 }
 
-func (k *checker) retry(at string, consumer Consumer, dest Destination) {
-	r, place := consumer.Retry, at+".retry"
-	if dest.Guarantees.Delivery == AtMostOnce {
-		if k.set(place) {
-			k.find(place, "an AT_MOST_ONCE destination has no retry: its messages are settled before they are handled")
-		}
-		return
-	}
-	if r.InitialDelay != nil && r.MaxDelay != nil && *r.InitialDelay > *r.MaxDelay {
-		k.find(place+".initial-delay", "%s is more than max-delay (%s)", *r.InitialDelay, *r.MaxDelay)
-	}
-	reorders := r.Mode == RetryInline || r.Mode == RetryDestination || r.Mode == BrokerDelayed
-	switch {
-	case reorders && r.OrderingImpact == Preserve:
-		k.find(place+".ordering-impact", "%s lets later messages overtake, so it cannot PRESERVE order", r.Mode)
-	case reorders && dest.Guarantees.Ordering != OrderingNone:
-		k.find(place+".mode", "%s breaks the %s order of the destination; use PAUSE_PARTITION or BLOCKING", r.Mode, dest.Guarantees.Ordering)
-	}
-	if r.Mode == RetryInline && (orDefault(r.InitialDelay, 0) > inlineMost || orDefault(r.MaxDelay, 0) > inlineMost) {
-		k.find(place, "INLINE keeps its worker waiting, at most %s", inlineMost)
-	}
-	if r.Mode == RetryDestination && r.Jitter == JitterFull {
-		k.find(place+".jitter", "a retry destination is a queue of equal waits; jitter is not possible there")
-	}
-	if r.Mode == BrokerDelayed {
-		k.brokerDelayed(place, r, dest)
+// subscription holds the rules of how experimental brokers share a destination; none of those brokers keeps order with
+// the types that the rules name.
+func (k *checker) subscription(at string, consumer Consumer, dest Destination, kind BrokerKind) {
+	place := at + ".subscription"
+	owner := map[SubscriptionType]BrokerKind{ShareGroup: Kafka, OrderedConsumer: NATS, SharedConsumer: Pulsar, KeyShared: Pulsar}[consumer.Subscription]
+	ordered := dest.Guarantees.Ordering != OrderingNone
+	switch sub := consumer.Subscription; {
+	case sub == "":
+	case kind != owner:
+		k.find(place, "%s is a subscription of %s, and the destination is on %s", sub, owner, kind)
+	case sub == ShareGroup && (ordered || dest.Kind == EventStream):
+		k.find(place, "a share group keeps no order, so it cannot read an ordered stream")
+	case sub == SharedConsumer && ordered:
+		k.find(place, "SHARED spreads the messages of a key; %s order needs KEY_SHARED", dest.Guarantees.Ordering)
+	case sub == OrderedConsumer && (dest.Kind == WorkQueue || consumer.Concurrency > 1):
+		k.find(place, "an ORDERED consumer reads alone, so it cannot compete for a work queue")
+	case !slices.Contains(k.c.kinds, string(kind)):
+		k.find(place, "%s is experimental and not part of this program", sub)
 	}
 }
 
-func (k *checker) brokerDelayed(at string, r Retry, dest Destination) {
-	if k.c.Messaging.Brokers[dest.Broker].Kind == Kafka {
-		k.find(at+".mode", "Kafka cannot delay a delivery; use PAUSE_PARTITION or RETRY_DESTINATION")
+// processing holds what a consumer says of its effects against what its destination offers.
+func (k *checker) processing(at string, consumer Consumer, dest Destination) {
+	if dest.Guarantees.Processing == BrokerTransactional && !slices.Contains(consumer.Grants, KafkaTransaction) {
+		k.find(at+".grants", "KAFKA_TRANSACTION is missing; %s is processed in the broker's transaction", consumer.Destination)
 	}
-	if r.Multiplier != nil {
-		k.find(at+".multiplier", "the broker's delay grows linearly; leave it out")
-	}
-	if r.Jitter == JitterFull {
-		k.find(at+".jitter", "the broker's delay has no jitter; leave it out")
-	}
-}
-
-func (k *checker) dlq(at string, consumer Consumer, dest Destination, owners map[string]string) {
-	place, target := at+".dlq.destination", consumer.DLQ.Destination
-	switch {
-	case target == "" && k.set(at+".dlq"):
-		k.find(place, "is missing; name the destination")
-		return
-	case target == "":
-		if k.c.Messaging.Environment == Production && dest.Guarantees.Delivery == AtLeastOnce && !k.isDLQ(consumer.Destination) && !k.isParking(consumer.Destination) {
-			k.find(at+".dlq", "is missing; an at-least-once consumer in production needs one")
-		}
-		return
-	case dest.Guarantees.Delivery == AtMostOnce:
-		k.find(at+".dlq", "an AT_MOST_ONCE destination has no DLQ: its failures are discarded")
-		return
-	case target == consumer.Destination:
-		k.find(place, "points at the destination that the consumer reads")
-		return
-	}
-	to, ok := reference(k, place, target, "messaging.destinations", k.c.Messaging.Destinations)
-	switch {
-	case !ok:
-	case to.Broker != dest.Broker:
-		k.find(place, "%s is on another broker than %s", target, consumer.Destination)
-	case k.isDLQ(consumer.Destination) || k.isParking(consumer.Destination):
-		k.find(place, "%s is itself a dead-letter or parking destination, which has none", consumer.Destination)
-	}
-	if other, taken := owners[target]; taken {
-		k.find(place, "%s is the DLQ of %s already; two consumers never share one", target, other)
-	}
-	owners[target] = at
-}
-
-func (k *checker) isDLQ(destination string) bool {
-	for _, consumer := range k.c.Messaging.Consumers {
-		if consumer.DLQ.Destination == destination {
-			return true
-		}
-	}
-	return false
-}
-
-func (k *checker) isParking(destination string) bool {
-	p := k.c.Messaging.Parking
-	return destination == p.Schema || destination == p.Security || destination == p.ManualReview
-}
-
-func (k *checker) parking() {
-	p := k.c.Messaging.Parking
-	for key, name := range each(map[string]string{"schema": p.Schema, "security": p.Security, "manual-review": p.ManualReview}) {
-		at := "messaging.parking." + key
-		switch {
-		case name != "":
-			reference(k, at, name, "messaging.destinations", k.c.Messaging.Destinations)
-		case k.c.Messaging.Environment == Production && len(k.c.Messaging.Consumers) > 0:
-			k.find(at, "is missing; consumers in production need it")
-		}
+	if dest.Guarantees.Delivery == AtMostOnce && consumer.OnExhausted == BlockExhausted {
+		k.find(at+".on-exhausted", "an AT_MOST_ONCE destination has no retry, so nothing is exhausted")
 	}
 }

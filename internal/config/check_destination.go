@@ -40,12 +40,6 @@ func (k *checker) catalogue() {
 	}
 }
 
-func (k *checker) codec(at string, c Codec) {
-	if c != "" && c != JSON {
-		k.find(at, "%s is not available in this version; use json", c)
-	}
-}
-
 func (k *checker) destinations() {
 	if len(k.c.Messaging.Brokers) == 0 && len(k.c.Messaging.Destinations) > 0 {
 		k.find("messaging.brokers", "is missing; destinations need a broker")
@@ -55,6 +49,7 @@ func (k *checker) destinations() {
 		at := join("messaging.destinations", name)
 		k.destinationName(at, name)
 		k.codec(at+".schema.codec", dest.Schema.Codec)
+		k.rawGrant(at, dest)
 		k.payload(at+".payload", dest.Payload)
 		k.outbox(at+".outbox", dest)
 		k.confirmation(at+".producer.confirmation", dest)
@@ -68,6 +63,13 @@ func (k *checker) destinations() {
 		broker, ok := reference(k, at+".broker", dest.Broker, "messaging.brokers", k.c.Messaging.Brokers)
 		if !ok {
 			continue
+		}
+		k.grants(at+".grants", dest.Grants, impossible(broker.Kind))
+		if dest.Guarantees.Processing == BrokerTransactional && broker.Kind != Kafka {
+			k.find(at+".guarantees.processing", "BROKER_TRANSACTIONAL needs the transactions of Kafka")
+		}
+		if k.c.CDC.Enabled && k.c.serves(name) && broker.Kind != Kafka {
+			k.find(at+".broker", "change data capture publishes to Kafka alone; leave %s out of relay.serve", name)
 		}
 		switch broker.Kind {
 		case Kafka:
@@ -148,10 +150,6 @@ func (k *checker) kafkaDestination(at string, dest Destination) {
 	if acks := dest.Producer.Acks; acks != "" && acks != "all" {
 		k.find(at+".producer.acks", "a stable producer waits for all in-sync replicas; write all or leave it out")
 	}
-	k.grants(at+".grants", dest.Grants, map[Grant]string{
-		DelayedPublish: "Kafka topics cannot delay; schedule through the outbox",
-		RabbitHints:    "the destination is on Kafka",
-	})
 }
 
 func (k *checker) rabbitDestination(at string, dest Destination, broker Broker) {
@@ -185,20 +183,5 @@ func (k *checker) rabbitDestination(at string, dest Destination, broker Broker) 
 	}
 	if dest.Guarantees.Ordering == OrderingPartition {
 		k.find(at+".guarantees.ordering", "RabbitMQ has no partitions; use KEY or NONE")
-	}
-	k.grants(at+".grants", dest.Grants, map[Grant]string{
-		KafkaTombstone: "the destination is on RabbitMQ", KafkaTransaction: "the destination is on RabbitMQ",
-		KafkaHints: "the destination is on RabbitMQ",
-	})
-}
-
-func (k *checker) grants(at string, grants []Grant, impossible map[Grant]string) {
-	for i, g := range grants {
-		if why, refused := impossible[g]; refused {
-			k.find(at, "%s cannot be granted: %s", g, why)
-		}
-		if slices.Contains(grants[:i], g) {
-			k.find(at, "%s stands in the list twice", g)
-		}
 	}
 }

@@ -27,6 +27,7 @@ type limitRule struct {
 	standard      int64
 	low, high     int64
 	text, highTxt string
+	bytes         bool
 }
 
 func limitRules(l Limits) []limitRule {
@@ -37,6 +38,7 @@ func limitRules(l Limits) []limitRule {
 		r := limitRule{path: "messaging.limits." + f.Tag.Get("yaml"), highTxt: low + " to " + high}
 		switch limit := v.FieldByIndex(f.Index).Interface().(type) {
 		case SizeLimit:
+			r.bytes = true
 			r.reason, r.standard = limit.Reason, sizeOf(f.Tag.Get("limit"))
 			r.low, r.high = sizeOf(low), sizeOf(high)
 			if limit.Value != nil {
@@ -52,6 +54,14 @@ func limitRules(l Limits) []limitRule {
 		out = append(out, r)
 	}
 	return out
+}
+
+// standardText is the default as the file would hold it.
+func (r limitRule) standardText() string {
+	if r.bytes {
+		return Size(r.standard).String()
+	}
+	return strconv.FormatInt(r.standard, 10)
 }
 
 func sizeOf(text string) int64 {
@@ -78,6 +88,8 @@ func (k *checker) limits() {
 		case r.text == "":
 		case r.value < r.low || r.value > r.high:
 			k.find(r.path+".value", "%q is out of range (%s)", r.text, r.highTxt)
+		case r.value > r.standard && strings.HasPrefix(r.path, "messaging.limits.header"):
+			k.find(r.path+".value", "cannot be raised above %s in this version: table and wire hold the same limit", r.standardText())
 		case r.value > r.standard && r.reason == "":
 			k.find(r.path+".reason", "is missing; the limit is raised above its default, so say why (name the bench run)")
 		}

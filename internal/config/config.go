@@ -27,10 +27,13 @@ type Config struct {
 	// Brokers and features outside the stable grade.
 	Experimental Experimental `yaml:"experimental"`
 
-	dir   string         // of the file: relative paths start here
-	lines map[string]int // line of each path that the file holds
-	known map[string]bool
-	env   map[string]string // path -> variable that set it
+	dir    string         // of the file: relative paths start here
+	file   string         // as it was named
+	kinds  []string       // broker kinds of the program besides the built-in ones
+	codecs []string       // codecs of the program besides json and raw
+	lines  map[string]int // line of each path that the file holds
+	known  map[string]bool
+	env    map[string]string // path -> variable that set it
 }
 
 // Path makes a file name of the configuration (a certificate, say) absolute: relative names start at the directory of

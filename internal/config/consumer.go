@@ -9,6 +9,9 @@ type Consumer struct {
 	Group string `yaml:"group"`
 	// RabbitMQ: the queue; absent: the destination's. A PUBSUB consumer names its own.
 	Queue string `yaml:"queue"`
+	// Experimental brokers: how the members of the consumer share the destination. Kafka: `SHARE_GROUP`; NATS:
+	// `ORDERED`; Pulsar: `SHARED`, `KEY_SHARED`. Not available in this program.
+	Subscription SubscriptionType `yaml:"subscription"`
 	// Handlers that run at once; above 16 only with `messaging.limits.handlers`.
 	Concurrency int `yaml:"concurrency" default:"1" range:"1..10000"`
 	// RabbitMQ: deliveries that the broker sends ahead.
@@ -21,6 +24,8 @@ type Consumer struct {
 	Retry Retry `yaml:"retry"`
 	// Where exhausted and permanently failed messages go.
 	DLQ DLQ `yaml:"dlq"`
+	// Where this consumer parks; absent places: messaging.parking. They are on the broker of its destination.
+	Parking ParkingPlaces `yaml:"parking"`
 	// When the attempts are used up: `DEAD_LETTER` lets the key's later messages go on, `BLOCK` waits for an operator.
 	OnExhausted OnExhausted `yaml:"on-exhausted" default:"DEAD_LETTER"`
 	// What the handler's effects outside the broker rely on.
@@ -37,19 +42,20 @@ type Consumer struct {
 type Retry struct {
 	// How the next attempt is waited for.
 	Mode RetryMode `yaml:"mode" default:"NONE"`
-	// Calls of the handler in all, the first included.
+	// Calls of the handler in all, the first included. Absent: 3, with mode NONE 1.
 	MaxAttempts *int `yaml:"max-attempts" range:"1..1000"`
-	// Wait before the second attempt.
+	// Wait before the second attempt. Absent: 1s, or max-delay if that is less.
 	InitialDelay *Duration `yaml:"initial-delay" range:"1ms..7d"`
-	// The longest wait.
+	// The longest wait. Absent: 30s, with mode INLINE 5s, or initial-delay if that is more.
 	MaxDelay *Duration `yaml:"max-delay" range:"1ms..7d"`
-	// Growth of the wait from attempt to attempt.
+	// Growth of the wait from attempt to attempt. Absent: 2.
 	Multiplier *float64 `yaml:"multiplier" range:"1..10"`
-	// Spread of the waits.
+	// Spread of the waits. Absent: `full`, with modes RETRY_DESTINATION and BROKER_DELAYED `none`.
 	Jitter Jitter `yaml:"jitter"`
-	// Whether a retry may break order.
+	// Whether a retry may break order. Absent: `PRESERVE` with modes BLOCKING and PAUSE_PARTITION, else `ALLOW_REORDER`.
 	OrderingImpact OrderingImpact `yaml:"ordering-impact"`
-	// Failure categories to retry; absent: TRANSIENT_INFRASTRUCTURE, THROTTLED and PROCESSING_TRANSIENT.
+	// Failure categories to retry; absent: TRANSIENT_INFRASTRUCTURE, THROTTLED and PROCESSING_TRANSIENT. Never among them:
+	// DESERIALIZATION, AUTHENTICATION, AUTHORIZATION, CONFIGURATION and VALIDATION.
 	Retryable []Category `yaml:"retryable"`
 	// Failure categories never to retry.
 	NonRetryable []Category `yaml:"non-retryable"`

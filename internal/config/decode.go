@@ -28,6 +28,7 @@ type decoder struct {
 	dir      string
 	lookup   func(string) (string, bool)
 	nodes    int
+	kinds    []string // broker kinds besides the built-in ones
 }
 
 func newDecoder(dir string, lookup func(string) (string, bool)) *decoder {

@@ -66,7 +66,7 @@ func seek(t *testing.T, n *yaml.Node, steps []string, add bool) (*yaml.Node, int
 // load parses a text as if it stood in /etc/relay/relay.yaml, with an environment.
 func load(t *testing.T, text string, env ...string) (*Config, []string, []Finding) {
 	t.Helper()
-	c, warnings, err := parse("/etc/relay/relay.yaml", text, env, lookupIn(env))
+	c, warnings, err := parse(Options{File: "/etc/relay/relay.yaml"}, text, env, lookupIn(env))
 	if err == nil {
 		return c, warnings, nil
 	}
@@ -124,6 +124,9 @@ messaging:
       guarantees: {delivery: AT_LEAST_ONCE, ordering: NONE}
       producer: {confirmation: REPLICATION_OR_PERSISTENCE_ACK, mandatory-routing: true, timeout: 5s}
     email-work-dlq: {broker: rabbit-primary, kind: WORK_QUEUE, physical: {exchange: notification.dead, routing-key: email, queue: notification.email.dlq}}
+    rabbit-schema-parking: {broker: rabbit-primary, kind: WORK_QUEUE, physical: {exchange: parking, routing-key: schema, queue: parking.schema.q}}
+    rabbit-security-parking: {broker: rabbit-primary, kind: WORK_QUEUE, physical: {exchange: parking, routing-key: security, queue: parking.security.q}}
+    rabbit-review-parking: {broker: rabbit-primary, kind: WORK_QUEUE, physical: {exchange: parking, routing-key: review, queue: parking.review.q}}
     rabbit-events: {broker: rabbit-primary, kind: EVENT_STREAM, physical: {exchange: events, routing-key-from: partition-key}, guarantees: {ordering: KEY}}
     rabbit-command: {broker: rabbit-primary, kind: COMMAND, physical: {exchange: commands, routing-key: pay, queue: pay.q}}
     rabbit-pubsub: {broker: rabbit-primary, kind: PUBSUB, physical: {exchange: news}}
@@ -146,6 +149,7 @@ messaging:
       external-side-effect: IDEMPOTENCY_REQUIRED
       retry: {mode: RETRY_DESTINATION, max-attempts: 5, initial-delay: 1s, max-delay: 5m, ordering-impact: ALLOW_REORDER}
       dlq: {destination: email-work-dlq}
+      parking: {schema: rabbit-schema-parking, security: rabbit-security-parking, manual-review: rabbit-review-parking}
   catalogue:
     order.created: {kind: INTEGRATION_EVENT, versions: [1, 2], codec: json, schema: schemas/order.created, compatibility: BACKWARD_TRANSITIVE}
   parking: {schema: schema-parking, security: security-parking, manual-review: manual-review-parking}

@@ -41,6 +41,8 @@ type (
 	OrderingImpact string
 	// SideEffect is what a handler promises about effects outside the broker.
 	SideEffect string
+	// SubscriptionType is how an experimental broker shares a destination among the members of a consumer.
+	SubscriptionType string
 	// Unhandled says what becomes of a catalogue type without handler.
 	Unhandled string
 	// OnExhausted says what happens when the attempts of a delivery are used up.
@@ -160,6 +162,14 @@ const (
 	RabbitHints      Grant = "RABBIT_HINTS"
 )
 
+// Subscription types.
+const (
+	ShareGroup      SubscriptionType = "SHARE_GROUP"
+	OrderedConsumer SubscriptionType = "ORDERED"
+	SharedConsumer  SubscriptionType = "SHARED"
+	KeyShared       SubscriptionType = "KEY_SHARED"
+)
+
 // Credential mechanisms.
 const (
 	ScramSHA512 Mechanism = "SCRAM-SHA-512"
@@ -176,8 +186,20 @@ const (
 	AdminManaged  TopologyMode = "ADMIN_MANAGED"
 )
 
-// JSON is the codec of this version.
-const JSON Codec = "json"
+// Codecs of this version.
+const (
+	JSON Codec = "json"
+	Raw  Codec = "raw"
+)
+
+// Words of a consumer's end.
+const (
+	DeadLetter     OnExhausted = "DEAD_LETTER"
+	BlockExhausted OnExhausted = "BLOCK"
+
+	IgnoreUnhandled Unhandled = "IGNORE"
+	ParkUnhandled   Unhandled = "PARK"
+)
 
 // enum is a word type: a string kind with its allowed values, in the order in which they are documented.
 type enum interface{ Values() []string }
@@ -266,10 +288,15 @@ func (SideEffect) Values() []string {
 }
 
 // Values lists the allowed words.
-func (Unhandled) Values() []string { return []string{"IGNORE", "PARK"} }
+func (SubscriptionType) Values() []string {
+	return words(ShareGroup, OrderedConsumer, SharedConsumer, KeyShared)
+}
 
 // Values lists the allowed words.
-func (OnExhausted) Values() []string { return []string{"DEAD_LETTER", "BLOCK"} }
+func (Unhandled) Values() []string { return words(IgnoreUnhandled, ParkUnhandled) }
+
+// Values lists the allowed words.
+func (OnExhausted) Values() []string { return words(DeadLetter, BlockExhausted) }
 
 // Values lists the allowed words.
 func (Jitter) Values() []string { return words(JitterFull, JitterNone) }

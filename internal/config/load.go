@@ -16,6 +16,10 @@ type Options struct {
 	File string
 	// Env is the environment as name=value entries; nil: the process's own.
 	Env []string
+	// Kinds are broker kinds besides the built-in ones, for which the program has an adapter of its own.
+	Kinds []string
+	// Codecs are words of codecs besides json and raw that the program has.
+	Codecs []string
 }
 
 // Load reads the file and the environment, fills in the defaults and checks everything. It answers with the
@@ -39,13 +43,15 @@ func Load(o Options) (*Config, []string, error) {
 	if err != nil {
 		return nil, nil, &Error{File: o.File, Findings: []Finding{{Message: err.Error()}}}
 	}
-	return parse(o.File, data, env, lookup)
+	return parse(o, data, env, lookup)
 }
 
 // parse is Load without reading the file.
-func parse(file, data string, env []string, lookup func(string) (string, bool)) (*Config, []string, error) {
+func parse(o Options, data string, env []string, lookup func(string) (string, bool)) (*Config, []string, error) {
+	file := o.File
 	d := newDecoder(filepath.Dir(file), lookup)
-	c := &Config{dir: d.dir}
+	d.kinds = o.Kinds
+	c := &Config{dir: d.dir, file: file, kinds: o.Kinds, codecs: o.Codecs}
 	applyDefaults(reflect.ValueOf(c).Elem())
 	root := d.parse(data)
 	if len(d.findings) > 0 { // broken YAML: nothing else can be told

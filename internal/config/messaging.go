@@ -106,7 +106,7 @@ type Physical struct {
 
 // Schema is the encoding of payloads.
 type Schema struct {
-	// The codec; absent: the catalogue's. This version has `json`.
+	// The codec; absent: the catalogue's. This version has `json`, and `raw` with the grant `RAW_BYTES`.
 	Codec Codec `yaml:"codec"`
 	// How the schema may change; absent: the catalogue's.
 	Compatibility Compatibility `yaml:"compatibility"`
@@ -179,7 +179,7 @@ type CatalogueType struct {
 	Kind MessageKind `yaml:"kind" required:"true"`
 	// Schema versions that may be sent.
 	Versions []int `yaml:"versions" required:"true" range:"1..2147483647"`
-	// The codec. This version has `json`.
+	// The codec. This version has `json`, and `raw` for bytes that no codec touches.
 	Codec Codec `yaml:"codec" default:"json"`
 	// Directory or subject of its schemas.
 	Schema string `yaml:"schema"`

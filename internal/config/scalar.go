@@ -50,6 +50,12 @@ func (d *decoder) set(v reflect.Value, text, kind string, tag reflect.StructTag)
 			return fmt.Errorf("%s %w%s", shown(text), err, rangeHint(tag))
 		}
 		return inRange(v, text, tag)
+	case *BrokerKind:
+		if slices.Contains(d.kinds, text) {
+			*p = BrokerKind(text)
+			return nil
+		}
+		return setString(v, text, kind)
 	case *bool:
 		if kind != "!!bool" {
 			return fmt.Errorf("%s is not a boolean; write true or false", shown(text))
