@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/backend-skeleton/relay/internal/publish"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/codec/json"
 )
@@ -103,13 +104,8 @@ func (c *Client) codec(envelope, profile string) (messaging.Codec, error) {
 	if wanted == "" {
 		wanted = profile
 	}
-	if wanted == "" {
-		return c.codecs[0], nil
-	}
-	for _, codec := range c.codecs {
-		if codec.ContentType() == wanted {
-			return codec, nil
-		}
+	if codec := publish.Codec(c.codecs, wanted); codec != nil {
+		return codec, nil
 	}
 	return nil, errors.New("no codec is registered for the content type")
 }

@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 	"unicode/utf8"
 
+	"github.com/backend-skeleton/relay/internal/publish"
 	"github.com/backend-skeleton/relay/messaging"
 )
 
 // Limits of a payload in bytes. The logical one may be raised by a profile, the hard one by nobody: the database holds
 // it too.
 const (
-	DefaultMaxBytes = 1 << 20
-	HardMaxBytes    = 8 << 20
+	DefaultMaxBytes = publish.DefaultMaxBytes
+	HardMaxBytes    = publish.HardMaxBytes
 )
 
 // Prepared is a message that was validated and encoded. It may be inserted once.
@@ -58,58 +58,31 @@ func (o *Outbox[T]) Prepare(ctx context.Context, e messaging.Envelope[T], x *Enq
 		x = &EnqueueOptions{}
 	}
 	profile := o.c.profile(o.d.Name)
-	if err := o.complete(ctx, &e, x, profile); err != nil {
-		return Prepared{}, refused(op, messaging.ErrValidation, o.d.Name, err)
+	rules := o.rules(profile)
+	if e.OrderingKey == "" && profile.KeyFromAggregate {
+		e.OrderingKey = x.AggregateID
 	}
-	if err := errors.Join(e.Validate(profile), x.validate()); err != nil {
+	if err := publish.Complete(ctx, &rules, &e); err != nil {
 		return Prepared{}, refused(op, nil, o.d.Name, err)
 	}
-	codec, err := o.c.codec(e.ContentType, profile.ContentType)
-	if err != nil {
-		return Prepared{}, refused(op, messaging.ErrValidation, o.d.Name, err)
+	payload, err := publish.Encode(ctx, &rules, &e)
+	if err := errors.Join(err, x.validate()); err != nil {
+		return Prepared{}, refused(op, nil, o.d.Name, err)
 	}
-	payload, ref, err := codec.Encode(ctx, e.Type, e.Version, e.Payload)
-	if err != nil {
-		return Prepared{}, refused(op, serialization(err), o.d.Name, err)
-	}
-	if err := checkSize(len(payload), profile); err != nil {
-		return Prepared{}, refused(op, messaging.ErrTooLarge, o.d.Name, err)
-	}
-	r, err := newRow(&e, ref)
+	r, err := newRow(&e, payload.Schema)
 	if err != nil {
 		return Prepared{}, refused(op, messaging.ErrSerialization, o.d.Name, err)
 	}
-	r.destination, r.contentType, r.payload = string(o.d.Name), codec.ContentType(), payload
+	r.destination, r.contentType, r.payload = string(o.d.Name), payload.ContentType, payload.Bytes
 	r.availableAt, r.aggregateType, r.aggregateID = micros(x.AvailableAt), x.AggregateType, x.AggregateID
 	return Prepared{row: r}, nil
 }
 
-// complete fills what the envelope leaves out and refuses what contradicts the destination.
-func (o *Outbox[T]) complete(ctx context.Context, e *messaging.Envelope[T], x *EnqueueOptions, p messaging.Profile) error {
-	if e.ID.IsZero() {
-		e.ID = messaging.NewMessageID()
+// rules are the destination's part of what is asked of a message.
+func (o *Outbox[T]) rules(p messaging.Profile) publish.Rules {
+	return publish.Rules{
+		Type: o.d.Type, Version: o.d.Version, Producer: o.c.producer, Profile: p, Codecs: o.c.codecs, Trace: o.c.trace,
 	}
-	if e.Type == "" {
-		e.Type = o.d.Type
-	}
-	if e.Version == 0 {
-		e.Version = o.d.Version
-	}
-	if e.Type != o.d.Type || e.Version != o.d.Version {
-		return errors.New("type and version are not those of the destination")
-	}
-	if e.Version > math.MaxInt32 {
-		return errors.New("the schema version is over 2147483647")
-	}
-	if e.OrderingKey == "" && p.KeyFromAggregate {
-		e.OrderingKey = x.AggregateID
-	}
-	e.Producer = o.c.producer
-	if o.c.trace != nil {
-		e.Trace = o.c.trace(ctx)
-	}
-	e.Trace = e.Trace.Sanitized()
-	return nil
 }
 
 func (x *EnqueueOptions) validate() error {
@@ -130,33 +103,6 @@ func (x *EnqueueOptions) validate() error {
 		return fmt.Errorf("%w: available at is outside the years 1 to 9999", messaging.ErrValidation)
 	}
 	return nil
-}
-
-// checkSize refuses a payload that may not travel in the message. Between the logical and the hard limit it would belong
-// into an object store.
-func checkSize(size int, p messaging.Profile) error {
-	limit := p.MaxBytes
-	if limit <= 0 {
-		limit = DefaultMaxBytes
-	}
-	if p.OffloadBytes > 0 {
-		limit = min(limit, p.OffloadBytes)
-	}
-	if limit = min(limit, HardMaxBytes); int64(size) <= limit {
-		return nil
-	}
-	return messaging.NewFailure(messaging.CategoryValidation, messaging.CodeTooLarge,
-		fmt.Sprintf("the payload has %d bytes, the limit is %d, and no claim-check store is configured", size, limit))
-}
-
-// serialization gives the kind of a codec's error where it has none itself.
-func serialization(err error) error {
-	for _, kind := range []error{messaging.ErrSerialization, messaging.ErrTooLarge, messaging.ErrValidation, messaging.ErrSchemaIncompatible} {
-		if errors.Is(err, kind) {
-			return nil
-		}
-	}
-	return messaging.ErrSerialization
 }
 
 func newRow[T any](e *messaging.Envelope[T], ref *messaging.SchemaReference) (*row, error) {

@@ -13,6 +13,11 @@ const (
 	CodeSerialization     = "SERIALIZATION_FAILED" // the payload cannot be encoded
 	CodeTenantNotAllowed  = "TENANT_NOT_ALLOWED"   // the tenant is not in the allow-list
 
+	// The call asks for what is not there.
+
+	CodeCapabilityUnavailable = "CAPABILITY_UNAVAILABLE" // the destination's broker cannot do it, or it is not granted
+	CodeProofLost             = "PROOF_LOST"             // the broker proved less than the profile requires; it is asked again
+
 	// The broker refuses for now.
 
 	CodeUnroutable           = "UNROUTABLE"             // returned: no queue is bound for it

@@ -1,5 +1,7 @@
 package messaging
 
+import "slices"
+
 // Profiles gives what a writer must know of a destination.
 type Profiles interface {
 	Profile(name DestinationName) (Profile, bool)
@@ -34,4 +36,10 @@ type TypeRule struct {
 	// ContentType of the catalogue's codec, used where neither envelope nor
 	// profile names one.
 	ContentType string
+}
+
+// Has tells whether the catalogue lists the version; a rule without versions has
+// every one.
+func (r TypeRule) Has(v SchemaVersion) bool {
+	return len(r.Versions) == 0 || slices.Contains(r.Versions, v)
 }

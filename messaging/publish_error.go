@@ -12,12 +12,12 @@ import (
 // failure and with ended, the context's error where it ended. A result without
 // verdict is ambiguous. A required level of zero asks for a confirmation alone.
 func (r PublishResult) Err(d DestinationName, required ConfirmationLevel, ended error) error {
+	if r.Completion == Confirmed && r.Evidence.Level >= required {
+		return nil
+	}
 	e := &Error{Op: "publish", Destination: d, Failure: r.Failure}
 	switch r.Completion {
 	case Confirmed:
-		if r.Evidence.Level >= required {
-			return nil
-		}
 		e.Kind = ErrConfiguration
 		e.Cause = fmt.Errorf("stored, but confirmed at %s where %s is required", r.Evidence.Level, required)
 		return e
@@ -41,19 +41,20 @@ func (r PublishResult) Err(d DestinationName, required ConfirmationLevel, ended 
 // kindOfCode holds the codes whose category alone does not tell the kind. A code
 // with a nil kind has none beside rejected or ambiguous.
 var kindOfCode = map[string]error{
-	CodeTooLarge:             ErrTooLarge,
-	CodeHeaderRejected:       ErrHeaderRejected,
-	CodeSerialization:        ErrSerialization,
-	CodeUnroutable:           ErrRouting,
-	CodeNacked:               nil,
-	CodeNotSent:              nil,
-	CodePredecessorNotStored: nil,
-	CodeClosed:               ErrClosed,
-	CodeUnknownTopic:         ErrTopology,
-	CodeUnknownExchange:      ErrTopology,
-	CodeConfirmTimeout:       ErrPublishTimeout,
-	CodeConnectionLost:       ErrBrokerUnavailable,
-	CodeChannelClosed:        ErrBrokerUnavailable,
+	CodeTooLarge:              ErrTooLarge,
+	CodeHeaderRejected:        ErrHeaderRejected,
+	CodeSerialization:         ErrSerialization,
+	CodeUnroutable:            ErrRouting,
+	CodeNacked:                nil,
+	CodeNotSent:               nil,
+	CodePredecessorNotStored:  nil,
+	CodeClosed:                ErrClosed,
+	CodeCapabilityUnavailable: ErrCapabilityUnavailable,
+	CodeUnknownTopic:          ErrTopology,
+	CodeUnknownExchange:       ErrTopology,
+	CodeConfirmTimeout:        ErrPublishTimeout,
+	CodeConnectionLost:        ErrBrokerUnavailable,
+	CodeChannelClosed:         ErrBrokerUnavailable,
 }
 
 var kindOfCategory = map[Category]error{
@@ -102,6 +103,8 @@ func failureOfCheck(err error) *Failure {
 		code = CodeHeaderRejected
 	case errors.Is(err, ErrTooLarge):
 		code = CodeTooLarge
+	case errors.Is(err, ErrCapabilityUnavailable):
+		code = CodeCapabilityUnavailable
 	case errors.Is(err, ErrSerialization):
 		code = CodeSerialization
 	}

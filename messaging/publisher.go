@@ -32,6 +32,15 @@ type DelayedPublisher[T any] interface {
 	PublishAfter(ctx context.Context, e Envelope[T], d time.Duration, o *PublishOptions) (PublishResult, error)
 }
 
+// Requester sends requests and waits for their replies. It needs a grant, and is
+// for short calls.
+type Requester[Q, R any] interface {
+	// Request needs a context with a deadline. It ends once: with the reply, with
+	// [ErrReplyTimeout], the context's error or [ErrClosed]. A request that was
+	// rejected gives the error of its publish.
+	Request(ctx context.Context, e Envelope[Q]) (Delivery[R], error)
+}
+
 // PublishOptions are the options of one publish; nil and zero fields mean the
 // profile's settings.
 type PublishOptions struct {

@@ -2,7 +2,6 @@ package messaging
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -42,7 +41,7 @@ func (e *Envelope[T]) validateRequired() error {
 	if _, err := ParseProducerID(string(e.Producer)); err != nil {
 		return err
 	}
-	if isNil(e.Payload) {
+	if isNil(&e.Payload) {
 		return invalid("payload", "is nil")
 	}
 	return nil
@@ -84,7 +83,7 @@ func (e *Envelope[T]) validateType(types map[MessageType]TypeRule) error {
 	if !known {
 		return invalid("message type", "is not in the catalogue of this destination")
 	}
-	if len(rule.Versions) > 0 && !slices.Contains(rule.Versions, e.Version) {
+	if !rule.Has(e.Version) {
 		return invalid("schema version", "is not in the catalogue")
 	}
 	if rule.Kind.IsEvent() && e.OccurredAt.IsZero() {
@@ -93,16 +92,22 @@ func (e *Envelope[T]) validateType(types map[MessageType]TypeRule) error {
 	return nil
 }
 
-func isNil(v any) bool {
-	if v == nil {
-		return true
+// isNil asks the type first: most payloads are structs, which need no look.
+func isNil[T any](v *T) bool {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return reflect.ValueOf(v).Elem().IsNil()
+	case reflect.Interface:
+		in := reflect.ValueOf(v).Elem()
+		if in.IsNil() {
+			return true
+		}
+		switch held := in.Elem(); held.Kind() {
+		case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+			return held.IsNil()
+		}
 	}
-	switch r := reflect.ValueOf(v); r.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface, reflect.Func, reflect.Chan:
-		return r.IsNil()
-	default:
-		return false
-	}
+	return false
 }
 
 // Limits of trace context in characters, as the database holds them: what W3C

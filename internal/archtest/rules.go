@@ -62,7 +62,7 @@ var rooms = []room{
 	// assemblies: join steps, know no broker library
 	{
 		dir:     "client",
-		may:     []string{"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck", "internal/outbox", "internal/inbox"},
+		may:     []string{"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck", "internal/outbox", "internal/inbox", "internal/publish"},
 		outside: []string{uuid, pgx},
 	},
 	{

@@ -28,50 +28,120 @@ type Call struct {
 	Resolved func(i int, r messaging.PublishResult, late bool)
 }
 
+// outcome hears of the messages of a run, as the functions of a Call do.
+type outcome interface {
+	verdict(i int, r messaging.PublishResult)
+	resolved(i int, r messaging.PublishResult, late bool)
+}
+
+func (c *Call) verdict(i int, r messaging.PublishResult)             { c.Verdict(i, r) }
+func (c *Call) resolved(i int, r messaging.PublishResult, late bool) { c.Resolved(i, r, late) }
+
 // Do publishes. It returns when every verdict was given, at the latest at the deadline or soon after ctx ends; the
 // adapter may go on and reports to Resolved.
 func Do(ctx context.Context, p transport.Publisher, c Call) {
-	r := &run{call: c, given: make([]bool, len(c.Messages)), open: len(c.Messages), all: make(chan struct{}), start: time.Now()}
+	r := &run{to: c.To, messages: c.Messages, out: &c}
+	r.do(ctx, p, c.Timeout)
+}
+
+// run is one call of an adapter with the verdicts on its messages.
+type run struct {
+	limit
+	to       transport.Endpoint
+	messages []transport.Message
+	out      outcome
+	start    time.Time
+	all      chan struct{} // has a token once the last verdict is given
+	// after, if set, is closed when the call before this one was handed over; handed, if set, is closed when this one was.
+	after  <-chan struct{}
+	handed chan<- struct{}
+
+	mu    sync.Mutex // guards what follows
+	timer *time.Timer
+	grace bool // the adapter's time is over
+	given []bool
+	one   [1]bool // the backing of given for one message
+	open  int
+}
+
+func (r *run) do(ctx context.Context, p transport.Publisher, timeout time.Duration) {
+	r.open, r.start = len(r.messages), time.Now()
 	if r.open == 0 {
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	go func() {
-		p.Publish(limited, c.To, c.Messages, r.done)
-	}()
-	select {
-	case <-r.all:
-		return
-	case <-limited.Done():
+	if r.given = r.one[:]; r.open > 1 {
+		r.given = make([]bool, r.open)
 	}
-	grace := time.NewTimer(Grace)
-	defer grace.Stop()
+	r.all = make(chan struct{}, 1)
+	r.parent, r.until = ctx, r.start.Add(timeout)
+	r.mu.Lock()
+	r.timer = time.AfterFunc(timeout, r.tick)
+	r.mu.Unlock()
+	go r.publish(p)
 	select {
 	case <-r.all:
-	case <-grace.C:
+	case <-ctx.Done():
+		r.over(ctx.Err())
+		<-r.all
+	}
+	r.timer.Stop()
+	r.end(context.Canceled) // nobody waits any more; contexts made of it end
+}
+
+// tick is the timer: first the deadline, then the end of the grace.
+func (r *run) tick() {
+	if !r.over(context.DeadlineExceeded) {
 		r.expire()
 	}
 }
 
-type run struct {
-	call  Call
-	start time.Time
-	all   chan struct{}
-
-	mu    sync.Mutex // guards what follows
-	given []bool
-	open  int
+// over ends the time that the adapter has and begins the grace; false where it has begun already.
+func (r *run) over(why error) bool {
+	r.mu.Lock()
+	first := !r.grace
+	if first {
+		r.grace = true
+		r.timer.Reset(Grace)
+	}
+	r.mu.Unlock()
+	if first {
+		r.end(why)
+	}
+	return first
 }
 
-// done is the adapter's word on one message.
+// publish hands over, after the call before it in a stream: what is handed over in order is written in order.
+func (r *run) publish(p transport.Publisher) {
+	if r.handed != nil {
+		defer close(r.handed)
+	}
+	if r.after != nil {
+		select {
+		case <-r.after:
+		case <-r.Done():
+			for i := range r.messages {
+				r.done(i, messaging.RejectedLocally(errNotSent))
+			}
+			return
+		}
+	}
+	p.Publish(&r.limit, r.to, r.messages, r.done)
+}
+
+var errNotSent = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeNotSent, "the call ended before the message was sent")
+
+// done is the adapter's word on one message. A word on a message that there is not is nobody's.
 func (r *run) done(i int, res messaging.PublishResult) {
+	if i < 0 || i >= len(r.messages) {
+		return
+	}
+	res = coherent(res)
 	late := !r.give(i)
 	if !late {
-		r.call.Verdict(i, res)
+		r.out.verdict(i, res)
 		r.settle()
 	}
-	r.call.Resolved(i, res, late)
+	r.out.resolved(i, res, late)
 }
 
 // give reserves the verdict on a message; it is false where it was given already.
@@ -91,7 +161,7 @@ func (r *run) settle() {
 	defer r.mu.Unlock()
 	r.open--
 	if r.open == 0 {
-		close(r.all)
+		r.all <- struct{}{}
 	}
 }
 
@@ -101,7 +171,7 @@ func (r *run) expire() {
 		if !r.give(i) {
 			continue
 		}
-		r.call.Verdict(i, messaging.PublishResult{
+		r.out.verdict(i, messaging.PublishResult{
 			Completion: messaging.Ambiguous,
 			Evidence:   messaging.Evidence{QueuedLocally: true, Transmission: messaging.MayHaveBeenTransmitted, Level: messaging.LevelNone},
 			Routing:    messaging.RoutingUnknown,
@@ -111,4 +181,31 @@ func (r *run) expire() {
 		})
 		r.settle()
 	}
+}
+
+// coherent holds an adapter's word to what can be: a verdict that is none is ambiguous, a confirmed message that
+// reached no queue is rejected, and a failure stands exactly where something failed.
+func coherent(r messaging.PublishResult) messaging.PublishResult {
+	if r.Completion == messaging.Confirmed && r.Routing == messaging.RoutingUnroutable {
+		r.Completion = messaging.Rejected
+		if r.Failure == nil {
+			r.Failure = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeUnroutable, "no queue took the message")
+		}
+	}
+	switch r.Completion {
+	case messaging.Confirmed:
+		r.Failure = nil
+		return r
+	case messaging.Rejected, messaging.Ambiguous:
+	default:
+		r.Completion = messaging.Ambiguous
+	}
+	if r.Failure == nil {
+		category := messaging.CategoryAmbiguous
+		if r.Completion == messaging.Rejected {
+			category = messaging.CategoryTransientInfrastructure
+		}
+		r.Failure = messaging.NewFailure(category, messaging.CodeUnknownOutcome, "the adapter gave no reason")
+	}
+	return r
 }

@@ -13,10 +13,20 @@ import (
 // published. It allocates twice, whatever the number of headers; the values
 // share one array and must not be appended to.
 func EncodeHeaders(f *WireFields) []Header {
-	e := encoder{
-		headers: make([]Header, 0, f.count()),
-		arena:   make([]byte, 0, f.size()),
+	return AppendHeaders(nil, nil, f)
+}
+
+// AppendHeaders is [EncodeHeaders] into memory that the caller has: the headers
+// are appended to dst, their values lie in arena. What is too small is replaced
+// by an allocation.
+func AppendHeaders(dst []Header, arena []byte, f *WireFields) []Header {
+	if cap(dst)-len(dst) < f.count() {
+		dst = append(make([]Header, 0, len(dst)+f.count()), dst...)
 	}
+	if cap(arena) < f.size() {
+		arena = make([]byte, 0, f.size())
+	}
+	e := encoder{headers: dst, arena: arena[:0]}
 	e.id(HeaderID, f.ID)
 	e.text(HeaderType, string(f.Type))
 	e.number(HeaderSchemaVersion, int(f.SchemaVersion))

@@ -23,6 +23,12 @@ type Message struct {
 	Native any
 	// PublishedAt becomes the record's timestamp; zero means now.
 	PublishedAt time.Time
+	// Delay is how long the broker keeps the message back, 0 for not at all. It is
+	// set only where the capability DelayedDelivery was declared.
+	Delay time.Duration
+	// ReplyTo is the address of a [Replier] where an answer is awaited, "" for a
+	// message that asks for none. RabbitMQ: the property reply-to.
+	ReplyTo string
 }
 
 // Header is one header on the wire. Headers are ordered, and a name may repeat.

@@ -25,3 +25,17 @@ type Publisher interface {
 type KeyPrefixer interface {
 	KeyPrefix(to Endpoint) bool
 }
+
+// Hinter is an optional ability of a [Publisher]: it knows broker-specific
+// options. Hint writes one into the message, or refuses it with a
+// [messaging.ErrCapabilityUnavailable].
+type Hinter interface {
+	Hint(to Endpoint, m *Message, h messaging.Hint) error
+}
+
+// Replier is an optional ability of an [Adapter]: a reply queue of this process
+// alone, which ends with ctx. A responder answers to its address by an endpoint
+// whose Physical holds it under "reply-to".
+type Replier interface {
+	ReplyQueue(ctx context.Context) (address string, in <-chan Delivery, err error)
+}

@@ -67,6 +67,10 @@ func (c *Codec) ContentType() string { return ContentType }
 // that JSON cannot hold or that is null is a [messaging.ErrSerialization], one
 // over the size limit a [messaging.ErrTooLarge].
 func (c *Codec) Encode(_ context.Context, _ messaging.MessageType, _ messaging.SchemaVersion, value any) ([]byte, *messaging.SchemaReference, error) {
+	switch value.(type) {
+	case messaging.Raw, messaging.Tombstone: // base64 and {} are not what they mean
+		return nil, nil, encodeError("raw bytes and tombstones have no JSON form", nil)
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
