@@ -62,6 +62,8 @@ const (
 	CodeDuplicateKey     = "DUPLICATE_KEY"     // a JSON object names a key twice
 	CodeUnknownField     = "UNKNOWN_FIELD"     // a field that the Go type lacks, where the policy refuses it
 	CodePayloadTooDeep   = "PAYLOAD_TOO_DEEP"  // nested deeper than the limit
+	CodeSchemaViolation  = "SCHEMA_VIOLATION"  // the payload breaks the schema of its type and version
+	CodeSchemaUnknown    = "SCHEMA_UNKNOWN"    // there is no schema of this type and version
 
 	// Consuming.
 

@@ -31,7 +31,8 @@ A first run:
 Environment: RELAY_CONFIG names the file where --config does not; RELAY_ and the path of a setting overrides it
 (RELAY_RELAY_LEASE=10s). docs/configuration.md lists them all.
 
-`+exitCodes, newRunCommand(), newMigrateCommand(), newCheckCommand(), newDoctorCommand(), newConfigCommand(), newBenchCommand(), newVersionCommand())
+`+exitCodes, newRunCommand(), newMigrateCommand(), newCheckCommand(), newDoctorCommand(), newConfigCommand(), newSchemaCommand(), newBenchCommand(),
+		newVersionCommand())
 }
 
 const exitCodes = `Exit codes:

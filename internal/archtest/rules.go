@@ -23,6 +23,7 @@ const (
 	chi        = "github.com/go-chi/chi/v5"
 	franz      = "github.com/twmb/franz-go"
 	amqp       = "github.com/rabbitmq/amqp091-go"
+	jsonschema = "github.com/santhosh-tekuri/jsonschema/v6"
 	xsync      = "golang.org/x/sync"
 )
 
@@ -34,6 +35,7 @@ var rooms = []room{
 	// ports, codecs, mappings: public, no SDK
 	{dir: "messaging/transport", may: []string{"messaging"}, outside: []string{uuid}},
 	{dir: "messaging/codec", may: []string{"messaging"}, outside: []string{uuid}},
+	{dir: "messaging/codec/jsonschema", may: []string{"messaging", "messaging/codec"}, outside: []string{jsonschema}},
 	{dir: "messaging/codec/avro", may: []string{"messaging"}, anyOutside: true},
 	{dir: "messaging/codec/protobuf", may: []string{"messaging"}, anyOutside: true},
 	{dir: "messaging/cloudevents", may: []string{"messaging"}, outside: []string{uuid}},
@@ -53,6 +55,7 @@ var rooms = []room{
 	{dir: "internal/publish", may: []string{"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck"}, outside: []string{uuid}},
 	{dir: "internal/consume", may: []string{"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck"}, outside: []string{uuid}},
 	{dir: "internal/claimcheck", may: []string{"messaging", "messaging/claimcheck"}, outside: []string{uuid}},
+	{dir: "internal/schema", may: []string{"messaging", "messaging/codec", "messaging/codec/jsonschema"}},
 	{dir: "internal/topology", may: []string{"messaging", "messaging/transport"}},
 	{dir: "internal/adapters/kafka", may: []string{"messaging", "messaging/transport"}, outside: []string{uuid, franz, xsync}},
 	{dir: "internal/adapters/rabbitmq", may: []string{"messaging", "messaging/transport"}, outside: []string{uuid, amqp, xsync}},
@@ -84,7 +87,7 @@ var rooms = []room{
 	{
 		dir: "messaging/platform",
 		may: []string{
-			"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck", "client", "internal/config",
+			"messaging", "messaging/transport", "messaging/codec", "messaging/codec/jsonschema", "messaging/claimcheck", "client", "internal/config",
 			"internal/observe", "internal/publish", "internal/consume", "internal/topology", "internal/claimcheck",
 			"internal/actuator", "internal/adapters/kafka", "internal/adapters/rabbitmq",
 		},
@@ -111,7 +114,7 @@ var rooms = []room{
 			"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck", "migrations", "internal/outbox",
 			"internal/inbox", "internal/publish", "internal/adapters/kafka", "internal/adapters/rabbitmq", "internal/config",
 			"internal/observe", "internal/relay", "internal/actuator", "internal/topology", "internal/admin", "internal/console",
-			"internal/claimcheck", "internal/cli", "internal/bench",
+			"internal/claimcheck", "internal/cli", "internal/bench", "internal/schema",
 		},
 		anyOutside: true,
 	},

@@ -37,6 +37,9 @@ func (k *checker) catalogue() {
 			}
 		}
 		k.codec(at+".codec", t.Codec)
+		if t.Codec == Raw && t.Schema != "" {
+			k.find(at+".schema", "raw bytes have no schema; leave it out")
+		}
 	}
 }
 

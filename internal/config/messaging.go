@@ -181,7 +181,8 @@ type CatalogueType struct {
 	Versions []int `yaml:"versions" required:"true" range:"1..2147483647"`
 	// The codec. This version has `json`, and `raw` for bytes that no codec touches.
 	Codec Codec `yaml:"codec" default:"json"`
-	// Directory or subject of its schemas.
+	// Directory of its schemas and golden messages, relative to the file: `v1/schema.json`, `v1/valid.json`,
+	// `v1/invalid/…`. Services hold payloads against them; `relay schema check` holds the versions against each other.
 	Schema string `yaml:"schema"`
 	// How its schema may change. Absent: `BACKWARD_TRANSITIVE`, for a COMMAND `BACKWARD`.
 	Compatibility Compatibility `yaml:"compatibility"`

@@ -63,6 +63,20 @@ func (c *Config) tenants() *messaging.Tenants {
 	return messaging.NewTenants(list...)
 }
 
+// NamedType is one message type of the catalogue with its name.
+type NamedType struct {
+	Name string
+	CatalogueType
+}
+
+// Types lists the catalogue by name.
+func (c *Config) Types() (out []NamedType) {
+	for name, t := range each(c.Messaging.Catalogue) {
+		out = append(out, NamedType{Name: name, CatalogueType: t})
+	}
+	return out
+}
+
 // Compatible is the compatibility mode of a message type: its own, or the default of its kind.
 func (t CatalogueType) Compatible() Compatibility {
 	if t.Compatibility != "" {

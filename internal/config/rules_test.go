@@ -141,6 +141,7 @@ var rules = []struct {
 
 	// catalogue and limits
 	{"message type with capitals", []string{"messaging/catalogue/OrderCreated = {kind: COMMAND, versions: [1]}"}, []string{"messaging.catalogue.OrderCreated: a message type is lower case"}},
+	{"schema of raw bytes", []string{"messaging/catalogue/order.created/codec = raw"}, []string{"messaging.catalogue[order.created].schema: raw bytes have no schema"}},
 	{"versions missing", []string{"- messaging/catalogue/order.created/versions"}, []string{"messaging.catalogue[order.created].versions: is missing"}},
 	{"versions empty", []string{"messaging/catalogue/order.created/versions = []"}, []string{"messaging.catalogue[order.created].versions: is empty"}},
 	{"version 0", []string{"messaging/catalogue/order.created/versions = [0]"}, []string{`messaging.catalogue[order.created].versions[0]: "0" is out of range (1 to 2147483647)`}},

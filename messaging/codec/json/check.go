@@ -23,7 +23,13 @@ func check(data []byte, maxDepth int) *messaging.Failure {
 		return refuse(messaging.CodeMalformedPayload, "the payload is null")
 	}
 	w := walk{data: data}
-	return w.run(maxDepth)
+	if f := w.run(maxDepth); f != nil {
+		return f
+	}
+	if at := loneSurrogate(data); at >= 0 {
+		return refuse(messaging.CodeMalformedPayload, "an escape is half of a surrogate pair, at byte "+strconv.Itoa(at))
+	}
+	return nil
 }
 
 // walk goes once over data that is known to be valid JSON, so that only strings
@@ -108,6 +114,49 @@ func stringEnd(data []byte, i int) int {
 		}
 	}
 	return i
+}
+
+// loneSurrogate finds an escape of half a surrogate pair, which stands for no character: decoders replace it in silence,
+// each by something else. It gives -1 where there is none. data is valid JSON.
+func loneSurrogate(data []byte) int {
+	for i := bytes.IndexByte(data, '\\'); i >= 0 && i < len(data); {
+		if data[i] != '\\' {
+			next := bytes.IndexByte(data[i:], '\\')
+			if next < 0 {
+				return -1
+			}
+			i += next
+			continue
+		}
+		if data[i+1] != 'u' {
+			i += 2
+			continue
+		}
+		switch unit := codeUnit(data[i:]); {
+		case unit >= 0xDC00 && unit < 0xE000:
+			return i
+		case unit >= 0xD800 && unit < 0xDC00:
+			if low := codeUnit(data[i+6:]); low < 0xDC00 || low >= 0xE000 {
+				return i
+			}
+			i += 12
+		default:
+			i += 6
+		}
+	}
+	return -1
+}
+
+// codeUnit reads an escape \uXXXX, -1 for anything else.
+func codeUnit(data []byte) int64 {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return -1
+	}
+	unit, err := strconv.ParseInt(string(data[2:6]), 16, 32)
+	if err != nil {
+		return -1
+	}
+	return unit
 }
 
 // unquote gives the key that a literal stands for: "a" and "\u0061" are one key.

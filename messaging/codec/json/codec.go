@@ -65,7 +65,9 @@ func (c *Codec) ContentType() string { return ContentType }
 
 // Encode gives compact JSON without HTML escapes and no schema reference. A value
 // that JSON cannot hold or that is null is a [messaging.ErrSerialization], one
-// over the size limit a [messaging.ErrTooLarge].
+// over the size limit a [messaging.ErrTooLarge]. What Decode would refuse is
+// refused here with the same code: a key given twice, too much depth, text that
+// is not UTF-8.
 func (c *Codec) Encode(_ context.Context, _ messaging.MessageType, _ messaging.SchemaVersion, value any) ([]byte, *messaging.SchemaReference, error) {
 	switch value.(type) {
 	case messaging.Raw, messaging.Tombstone: // base64 and {} are not what they mean
@@ -87,13 +89,18 @@ func (c *Codec) Encode(_ context.Context, _ messaging.MessageType, _ messaging.S
 			Failure: messaging.NewFailure(messaging.CategoryValidation, messaging.CodeTooLarge, sizeText(len(data), c.c.MaxBytes)),
 		}
 	}
-	if f := check(data, c.c.MaxDepth); f != nil { // only a MarshalJSON of the user's can cause it
-		return nil, nil, encodeError(f.Message, nil)
+	if bytes.Contains(data, []byte(`\ufffd`)) { // what the encoder writes for bytes that are no text
+		return nil, nil, encodeRefused(refuse(messaging.CodeMalformedPayload, "a string of the value is not UTF-8"))
+	}
+	if f := check(data, c.c.MaxDepth); f != nil {
+		return nil, nil, encodeRefused(f)
 	}
 	return data, nil, nil
 }
 
-// Decode reads one JSON value into a pointer. Every error is a
+// Decode reads one JSON value into a pointer. Digits stay exact: a number goes into
+// its Go type whole or is an error, and where the type is open (any) it is a
+// json.Number. Every error is a
 // [messaging.ErrSerialization] of the category DESERIALIZATION: it does not go
 // away by itself. The schema reference is not used.
 func (c *Codec) Decode(_ context.Context, _ messaging.MessageType, _ messaging.SchemaVersion, _ *messaging.SchemaReference, data []byte, into any) error {
@@ -104,6 +111,7 @@ func (c *Codec) Decode(_ context.Context, _ messaging.MessageType, _ messaging.S
 		return decodeError(f)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber() // a number whose Go type is open keeps its digits, as json.Number
 	if c.c.UnknownFields == RefuseUnknownFields {
 		d.DisallowUnknownFields()
 	}

@@ -30,6 +30,14 @@ func encodeError(message string, err error) error {
 	return &messaging.Error{Op: "encode json", Kind: messaging.ErrSerialization, Failure: f}
 }
 
+// encodeRefused is the verdict of a check on what would be sent: the code that a consumer would give.
+func encodeRefused(f *messaging.Failure) error {
+	return &messaging.Error{
+		Op: "encode json", Kind: messaging.ErrSerialization,
+		Failure: messaging.NewFailure(messaging.CategoryValidation, f.Code, f.Message),
+	}
+}
+
 func sizeText(have, limit int) string {
 	return "the payload has " + strconv.Itoa(have) + " bytes, the limit is " + strconv.Itoa(limit)
 }
