@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -132,4 +133,21 @@ func (t TraceContext) Sanitized() TraceContext {
 		out.State = ""
 	}
 	return out
+}
+
+// WithBaggage keeps the members of the baggage whose keys are allowed, as they
+// were written, and drops all others.
+func (t TraceContext) WithBaggage(allowed []string) TraceContext {
+	if t.Baggage == "" {
+		return t
+	}
+	var kept []string
+	for member := range strings.SplitSeq(t.Baggage, ",") {
+		key, _, _ := strings.Cut(member, "=")
+		if slices.Contains(allowed, strings.TrimSpace(key)) {
+			kept = append(kept, strings.TrimSpace(member))
+		}
+	}
+	t.Baggage = strings.Join(kept, ",")
+	return t
 }

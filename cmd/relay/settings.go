@@ -1,6 +1,7 @@
 package main
 
 import (
+	edges "github.com/backend-skeleton/relay/internal/brokers"
 	"github.com/backend-skeleton/relay/internal/config"
 	"github.com/backend-skeleton/relay/internal/observe"
 	"github.com/backend-skeleton/relay/internal/outbox"
@@ -31,7 +32,7 @@ func relayConfig(c *config.Config, bs brokers, store *outbox.Store) (relaying.Co
 }
 
 func destination(d config.Served) (relaying.Destination, error) {
-	e, err := endpoint(d)
+	e, err := edges.Endpoint(d)
 	if err != nil {
 		return relaying.Destination{}, err
 	}

@@ -62,6 +62,12 @@ var rooms = []room{
 	{dir: "internal/config", may: []string{"messaging", "messaging/transport"}, anyOutside: true},
 	{dir: "internal/observe", may: []string{"messaging", "messaging/transport"}, outside: []string{prometheus}},
 
+	// which kind of broker has which adapter: shared by the relay and by the platform of services
+	{
+		dir: "internal/brokers",
+		may: []string{"messaging", "messaging/transport", "internal/config", "internal/adapters/kafka", "internal/adapters/rabbitmq"},
+	},
+
 	// assemblies: join steps, know no broker library
 	{
 		dir:     "client",
@@ -89,9 +95,9 @@ var rooms = []room{
 		may: []string{
 			"messaging", "messaging/transport", "messaging/codec", "messaging/codec/jsonschema", "messaging/claimcheck", "client", "internal/config",
 			"internal/observe", "internal/publish", "internal/consume", "internal/topology", "internal/claimcheck",
-			"internal/actuator", "internal/adapters/kafka", "internal/adapters/rabbitmq",
+			"internal/actuator", "internal/brokers",
 		},
-		outside: []string{uuid, pgx, xsync},
+		outside: []string{uuid, pgx, xsync, prometheus},
 	},
 
 	// measuring joins what a relay is made of, with brokers of its own
@@ -112,7 +118,7 @@ var rooms = []room{
 		dir: "cmd/relay",
 		may: []string{
 			"messaging", "messaging/transport", "messaging/codec", "messaging/claimcheck", "migrations", "internal/outbox",
-			"internal/inbox", "internal/publish", "internal/adapters/kafka", "internal/adapters/rabbitmq", "internal/config",
+			"internal/inbox", "internal/publish", "internal/brokers", "internal/adapters/kafka", "internal/adapters/rabbitmq", "internal/config",
 			"internal/observe", "internal/relay", "internal/actuator", "internal/topology", "internal/admin", "internal/console",
 			"internal/claimcheck", "internal/cli", "internal/bench", "internal/schema",
 		},

@@ -126,3 +126,11 @@ func (c *Config) ProducerInFlight() int {
 
 // Handlers is how many handlers of one consumer may run at once.
 func (c *Config) Handlers() int { return orDefault(c.Messaging.Limits.Handlers.Value, 16) }
+
+// BatchMessages is how many messages one batch call may hold.
+func (c *Config) BatchMessages() int { return orDefault(c.Messaging.Limits.M2BatchMessages.Value, 500) }
+
+// BatchBytes is how many bytes the payloads of one batch call may have.
+func (c *Config) BatchBytes() int {
+	return int(orDefault(c.Messaging.Limits.M2BatchBytes.Value, Size(4<<20)))
+}

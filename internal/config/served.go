@@ -54,6 +54,15 @@ func (c *Config) Served() []Served {
 	return out
 }
 
+// Resolved is one destination of the file, served or not, with every setting resolved.
+func (c *Config) Resolved(name string) (Served, bool) {
+	dest, ok := c.Messaging.Destinations[name]
+	if !ok {
+		return Served{}, false
+	}
+	return c.resolve(name, dest), true
+}
+
 // Registered lists every destination of the file, served or not, by name: what the relay makes known to the database.
 func (c *Config) Registered() []string {
 	var out []string

@@ -33,6 +33,8 @@ type Rules struct {
 	Codecs []messaging.Codec
 	// Trace reads the trace context of a call; nil keeps the envelope's own.
 	Trace func(context.Context) messaging.TraceContext
+	// Baggage lists the keys of the trace's baggage that may travel; nil lets all of them.
+	Baggage []string
 }
 
 // Payload is a message's payload after encoding.
@@ -65,6 +67,9 @@ func Complete[T any](ctx context.Context, r *Rules, e *messaging.Envelope[T]) er
 	e.Producer = r.Producer
 	if r.Trace != nil {
 		e.Trace = r.Trace(ctx)
+	}
+	if r.Baggage != nil {
+		e.Trace = e.Trace.WithBaggage(r.Baggage)
 	}
 	e.Trace = e.Trace.Sanitized()
 	return nil
