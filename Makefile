@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build demo test test-full certify lint bench torture mutants services generate format
+.PHONY: help build demo test test-full certify lint bench fuzz torture mutants services generate format
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -31,6 +31,9 @@ lint: ## golangci-lint in its pinned version, and shellcheck where there is one
 
 bench: ## drain rate, latency, WAL and CPU per message beside the machine's own floor; ARGS="--rows 10000"
 	@tools/bench.sh $(ARGS)
+
+fuzz: ## every fuzz target for some seconds: EACH=60; a failing input is kept in testdata/fuzz
+	@tools/fuzz.sh $(EACH)
 
 torture: ## a fleet under a seeded nemesis, judged by a checker: SEED=7 MINUTES=30 REPORT=file ARGS="-rate 300"
 	@tools/torture.sh "$(SEED)" "$(MINUTES)" "$(REPORT)" $(ARGS)

@@ -19,6 +19,7 @@ const (
 	MaxAggregateType   = 160
 	MaxAggregateID     = 320
 	MaxKey             = 320
+	MaxSchemaVersion   = 1<<31 - 1
 )
 
 // MessageType is a catalogue value such as "order.created": lower case, dotted,

@@ -36,8 +36,8 @@ func (e *Envelope[T]) validateRequired() error {
 	if _, err := ParseMessageType(string(e.Type)); err != nil {
 		return err
 	}
-	if e.Version < 1 {
-		return invalid("schema version", "is not a whole number from 1")
+	if e.Version < 1 || e.Version > MaxSchemaVersion {
+		return invalid("schema version", "is not a whole number from 1 to 2147483647")
 	}
 	if _, err := ParseProducerID(string(e.Producer)); err != nil {
 		return err

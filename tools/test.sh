@@ -32,6 +32,9 @@ for module in tools/containers experimental; do
   [ ! -f "$module/go.mod" ] || { go -C "$module" build ./... && go -C "$module" vet ./... && go -C "$module" test ./...; }
 done
 
+say "fuzz targets, some seconds each"
+tools/fuzz.sh "$([ "$TIER" = short ] && echo 3 || echo 60)"
+
 say "tests of the $TIER tier, on real servers"
 # Two packages at a time suit two cores; within a package many tests wait for servers rather than compute.
 exec tools/services/with.sh -- \

@@ -14,7 +14,7 @@ type Consumer struct {
 	Subscription SubscriptionType `yaml:"subscription"`
 	// Handlers that run at once; above 16 only with `messaging.limits.handlers`.
 	Concurrency int `yaml:"concurrency" default:"1" range:"1..10000"`
-	// RabbitMQ: deliveries that the broker sends ahead.
+	// RabbitMQ: deliveries that the broker sends ahead. Absent: twice the concurrency.
 	Prefetch *int `yaml:"prefetch" range:"1..65535"`
 	// Kafka: handlers of one partition that run at once; above 1 the keys run in parallel.
 	MaxInFlightPerPartition *int `yaml:"max-in-flight-per-partition" range:"1..10000"`

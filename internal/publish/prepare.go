@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/backend-skeleton/relay/messaging"
 )
@@ -60,9 +59,6 @@ func Complete[T any](ctx context.Context, r *Rules, e *messaging.Envelope[T]) er
 	}
 	if e.Type != r.Type || e.Version != r.Version {
 		return invalid("type and version are not those of the destination")
-	}
-	if e.Version > math.MaxInt32 {
-		return invalid("the schema version is over 2147483647")
 	}
 	e.Producer = r.Producer
 	if r.Trace != nil {

@@ -119,19 +119,7 @@ func stringEnd(data []byte, i int) int {
 // loneSurrogate finds an escape of half a surrogate pair, which stands for no character: decoders replace it in silence,
 // each by something else. It gives -1 where there is none. data is valid JSON.
 func loneSurrogate(data []byte) int {
-	for i := bytes.IndexByte(data, '\\'); i >= 0 && i < len(data); {
-		if data[i] != '\\' {
-			next := bytes.IndexByte(data[i:], '\\')
-			if next < 0 {
-				return -1
-			}
-			i += next
-			continue
-		}
-		if data[i+1] != 'u' {
-			i += 2
-			continue
-		}
+	for i := nextEscape(data, 0); i >= 0; i = nextEscape(data, i) {
 		switch unit := codeUnit(data[i:]); {
 		case unit >= 0xDC00 && unit < 0xE000:
 			return i
@@ -141,10 +129,30 @@ func loneSurrogate(data []byte) int {
 			}
 			i += 12
 		default:
-			i += 6
+			i += 2 // the escape, or its first half: digits hold no backslash
 		}
 	}
 	return -1
+}
+
+// replacement tells whether the encoder wrote the escape of U+FFFD: it does so for bytes that are no text, while the
+// character itself goes out unescaped. data is valid JSON.
+func replacement(data []byte) bool {
+	for i := nextEscape(data, 0); i >= 0; i = nextEscape(data, i+2) {
+		if codeUnit(data[i:]) == utf8.RuneError {
+			return true
+		}
+	}
+	return false
+}
+
+// nextEscape gives the index of the next backslash, from i on, -1 for none.
+func nextEscape(data []byte, i int) int {
+	next := bytes.IndexByte(data[i:], '\\')
+	if next < 0 {
+		return -1
+	}
+	return i + next
 }
 
 // codeUnit reads an escape \uXXXX, -1 for anything else.

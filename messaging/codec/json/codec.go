@@ -89,7 +89,7 @@ func (c *Codec) Encode(_ context.Context, _ messaging.MessageType, _ messaging.S
 			Failure: messaging.NewFailure(messaging.CategoryValidation, messaging.CodeTooLarge, sizeText(len(data), c.c.MaxBytes)),
 		}
 	}
-	if bytes.Contains(data, []byte(`\ufffd`)) { // what the encoder writes for bytes that are no text
+	if replacement(data) {
 		return nil, nil, encodeRefused(refuse(messaging.CodeMalformedPayload, "a string of the value is not UTF-8"))
 	}
 	if f := check(data, c.c.MaxDepth); f != nil {
