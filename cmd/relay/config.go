@@ -71,7 +71,8 @@ func newConfigExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "explain", Short: "Print every setting in force and where it comes from", Args: cli.NoArgs,
 		Long: `Print every setting that is in force, one a line: its path, its value, and whether it comes from a line of the file, from
-an environment variable or from the default. Secrets are shown as the references they are.
+an environment variable or from the default; what follows from other settings is "derived". Secrets are shown as the
+references they are.
 
 Exit codes: 0 done; 2 usage; 3 the file is refused.`,
 	}

@@ -13,26 +13,38 @@ type Effective struct {
 	Path string `json:"path"`
 	// Value is its text; a secret's is its reference.
 	Value string `json:"value"`
-	// Source is where it comes from: the file's line, a variable, or the default.
+	// Source is where it comes from: the file's line, a variable, the default, or "derived" for what follows from other
+	// settings.
 	Source string `json:"source"`
 }
 
 // Explain lists every setting that is in force, defaults included, in the order of the documentation.
 func (c *Config) Explain() []Effective {
 	var out []Effective
-	c.explain(reflect.ValueOf(c).Elem(), "", &out)
+	e := explainer{c: c, derived: c.derived(), out: &out}
+	e.explain(reflect.ValueOf(c).Elem(), "")
 	return out
 }
 
-func (c *Config) explain(v reflect.Value, path string, out *[]Effective) {
+type explainer struct {
+	c       *Config
+	derived map[string]string
+	out     *[]Effective
+}
+
+func (e explainer) explain(v reflect.Value, path string) {
+	if text, ok := e.derived[path]; ok {
+		*e.out = append(*e.out, Effective{Path: path, Value: text, Source: "derived"})
+		return
+	}
 	switch {
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {
-			c.explain(v.Elem(), path, out)
+			e.explain(v.Elem(), path)
 		}
 	case isScalar(v):
 		if text := textOf(v); text != "" {
-			*out = append(*out, Effective{Path: path, Value: text, Source: c.source(path)})
+			*e.out = append(*e.out, Effective{Path: path, Value: text, Source: e.c.source(path)})
 		}
 	case v.Kind() == reflect.Slice:
 		if v.Len() > 0 {
@@ -40,7 +52,7 @@ func (c *Config) explain(v reflect.Value, path string, out *[]Effective) {
 			for i := range items {
 				items[i] = textOf(v.Index(i))
 			}
-			*out = append(*out, Effective{Path: path, Value: "[" + strings.Join(items, ", ") + "]", Source: c.source(path)})
+			*e.out = append(*e.out, Effective{Path: path, Value: "[" + strings.Join(items, ", ") + "]", Source: e.c.source(path)})
 		}
 	case v.Kind() == reflect.Map:
 		names := make([]string, 0, v.Len())
@@ -49,11 +61,11 @@ func (c *Config) explain(v reflect.Value, path string, out *[]Effective) {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			c.explain(v.MapIndex(reflect.ValueOf(name)), join(path, name), out)
+			e.explain(v.MapIndex(reflect.ValueOf(name)), join(path, name))
 		}
 	case v.Kind() == reflect.Struct:
 		for _, f := range fieldsOf(v.Type()) {
-			c.explain(v.FieldByIndex(f.Index), join(path, f.Tag.Get("yaml")), out)
+			e.explain(v.FieldByIndex(f.Index), join(path, f.Tag.Get("yaml")))
 		}
 	}
 }

@@ -174,12 +174,17 @@ func TestExplainNamesTheSource(t *testing.T) {
 		t.Fatal(findings)
 	}
 	want := map[string]Effective{
-		"relay.poll":                          {Value: "1s", Source: "RELAY_RELAY_POLL"},
-		"relay.batch":                         {Value: "100", Source: "default"},
-		"relay.serve":                         {Value: "[*]", Source: "default"},
-		"database.url":                        {Value: "env:RELAY_DATABASE_URL", Source: "RELAY_DATABASE_URL"},
-		"messaging.brokers.kafka.seeds":       {Value: "[127.0.0.1:9092]", Source: "line 5"},
-		"security.credentials.guest.password": {Value: "env:RABBITMQ_PASSWORD", Source: "line 13"},
+		"relay.poll":   {Value: "1s", Source: "RELAY_RELAY_POLL"},
+		"relay.batch":  {Value: "100", Source: "default"},
+		"relay.serve":  {Value: "[*]", Source: "default"},
+		"database.url": {Value: "env:RELAY_DATABASE_URL", Source: "RELAY_DATABASE_URL"},
+		"messaging.consumers.order-projection.group":                 {Value: "order-projection", Source: "derived"},
+		"messaging.consumers.order-projection.retry.max-attempts":    {Value: "1", Source: "derived"},
+		"messaging.consumers.email-sender.unhandled":                 {Value: "PARK", Source: "derived"},
+		"messaging.destinations.order-events.producer.abandon-after": {Value: "1m", Source: "derived"},
+		"messaging.destinations.order-events.payload.max-bytes":      {Value: "1MiB", Source: "derived"},
+		"messaging.brokers.kafka.seeds":                              {Value: "[127.0.0.1:9092]", Source: "line 5"},
+		"security.credentials.guest.password":                        {Value: "env:RABBITMQ_PASSWORD", Source: "line 13"},
 	}
 	for _, e := range c.Explain() {
 		w, ok := want[e.Path]
