@@ -13,7 +13,7 @@ type line struct {
 	level                                        slog.Level
 	message                                      string
 	broker, destination, outcome, category, code string
-	operation, err                               string
+	operation, err, stage                        string
 }
 
 // limiter writes the first event of a kind at once and further ones, summed up,
@@ -98,13 +98,13 @@ func (l *limiter) flush(all bool) {
 }
 
 func (l *limiter) write(kind line, count int) {
-	attrs := make([]slog.Attr, 0, 7)
+	attrs := make([]slog.Attr, 0, 8)
 	for _, a := range []struct{ key, value string }{
 		{"broker", kind.broker},
 		{"destination", kind.destination},
 		{"outcome", kind.outcome},
 		{"category", kind.category},
-		{"code", kind.code},
+		{"code", kind.code}, {"stage", kind.stage},
 		{"operation", kind.operation},
 		{"error", kind.err},
 	} {

@@ -26,6 +26,26 @@ func (o *Observer) Published(to messaging.DestinationName, _ string, r messaging
 	}
 }
 
+// Direct counts and logs the verdict on a message that a service published without the outbox. stage is how far it got
+// before its end.
+func (o *Observer) Direct(to messaging.DestinationName, stage string, r messaging.PublishResult) {
+	d, completion := o.destination(to), known(r.Completion)
+	d.messages[completion].Inc()
+	l := line{destination: d.name, outcome: completion.String(), stage: stage}
+	if r.Failure != nil {
+		l.category, l.code = r.Failure.Category.String(), r.Failure.Code
+	}
+	switch completion {
+	case messaging.Confirmed:
+		l.level, l.message = slog.LevelInfo, "published"
+	case messaging.Rejected:
+		l.level, l.message = slog.LevelWarn, "not published"
+	default:
+		l.level, l.message = slog.LevelError, "may have been published"
+	}
+	o.log.add(l, 1)
+}
+
 // LateAnswer counts an answer that came after the verdict.
 func (o *Observer) LateAnswer(brokerName string, c messaging.Completion) {
 	o.metrics.publishLateAnswers.WithLabelValues(o.broker(brokerName).name, known(c).String()).Inc()

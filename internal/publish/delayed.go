@@ -23,6 +23,11 @@ func NewDelayed[T any](d *Destination, to messaging.Destination[T]) (messaging.D
 		return nil, err
 	case !d.granted(GrantDelayed):
 		return nil, ungranted(to.Name, GrantDelayed)
+	case d.unasked():
+		return nil, &messaging.Error{
+			Op: "new publisher", Kind: messaging.ErrBrokerUnavailable, Destination: to.Name,
+			Cause: cause("the broker could not be asked whether it delays"),
+		}
 	case !d.able().DelayedDelivery:
 		return nil, &messaging.Error{
 			Op: "new publisher", Kind: messaging.ErrCapabilityUnavailable, Destination: to.Name,

@@ -60,6 +60,15 @@ func (d *Destination) able() messaging.Capabilities {
 	return able
 }
 
+// unasked tells that the broker's abilities are asked for and not known yet.
+func (d *Destination) unasked() bool {
+	if d.Able == nil {
+		return false
+	}
+	_, known := d.Able()
+	return !known
+}
+
 // Proved lifts the stop after a weak confirmation: the broker proves the level again.
 func (d *Destination) Proved() { d.weak.Store(false) }
 

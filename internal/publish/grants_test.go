@@ -59,12 +59,15 @@ func TestConstructorsAreTheGate(t *testing.T) {
 		"delay without grant":      {later, func(d *publish.Destination) { d.Able = delays }, messaging.ErrCapabilityUnavailable},
 		"delay without capability": {later, func(d *publish.Destination) { d.Granted = all }, messaging.ErrCapabilityUnavailable},
 		"delay":                    {later, func(d *publish.Destination) { d.Able, d.Granted = delays, only("DELAYED_PUBLISH") }, nil},
-		"raw without grant":        {bytes, func(*publish.Destination) {}, messaging.ErrCapabilityUnavailable},
-		"raw":                      {bytes, func(d *publish.Destination) { d.Granted = only("RAW_BYTES") }, nil},
-		"null without grant":       {null, func(*publish.Destination) {}, messaging.ErrCapabilityUnavailable},
-		"null":                     {null, func(d *publish.Destination) { d.Granted = only("KAFKA_TOMBSTONE") }, nil},
-		"read once":                {once, func(d *publish.Destination) { d.Granted = all }, messaging.ErrConfiguration},
-		"request without grant":    {ask, func(*publish.Destination) {}, messaging.ErrCapabilityUnavailable},
+		"delay of a silent broker": {later, func(d *publish.Destination) {
+			d.Granted, d.Able = all, func() (messaging.Capabilities, bool) { return messaging.Capabilities{}, false }
+		}, messaging.ErrBrokerUnavailable},
+		"raw without grant":     {bytes, func(*publish.Destination) {}, messaging.ErrCapabilityUnavailable},
+		"raw":                   {bytes, func(d *publish.Destination) { d.Granted = only("RAW_BYTES") }, nil},
+		"null without grant":    {null, func(*publish.Destination) {}, messaging.ErrCapabilityUnavailable},
+		"null":                  {null, func(d *publish.Destination) { d.Granted = only("KAFKA_TOMBSTONE") }, nil},
+		"read once":             {once, func(d *publish.Destination) { d.Granted = all }, messaging.ErrConfiguration},
+		"request without grant": {ask, func(*publish.Destination) {}, messaging.ErrCapabilityUnavailable},
 	} {
 		b := newBench(t, &edge{}, 0)
 		c.change(b.Destination)

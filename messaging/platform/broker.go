@@ -2,6 +2,8 @@ package platform
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/backend-skeleton/relay/internal/brokers"
@@ -85,7 +87,7 @@ func (p *Platform) publisher(b *broker) (*publish.Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.edge = &edge{ctx: p.living, adapter: a, open: map[messaging.DestinationName]transport.Publisher{}}
+	b.edge = &edge{ctx: p.living, adapter: a, log: p.log, open: map[messaging.DestinationName]transport.Publisher{}}
 	b.publishing = publish.NewBroker(b.name, b.edge, p.c.ProducerInFlight(), p.hooks)
 	return b.publishing, nil
 }
@@ -95,6 +97,7 @@ func (p *Platform) publisher(b *broker) (*publish.Broker, error) {
 type edge struct {
 	ctx     context.Context
 	adapter transport.Adapter
+	log     *slog.Logger
 
 	mu     sync.Mutex // guards what follows
 	wanted []transport.Endpoint
@@ -144,7 +147,12 @@ func (e *edge) publisher(to transport.Endpoint) (transport.Publisher, error) {
 func (e *edge) Publish(ctx context.Context, to transport.Endpoint, ms []transport.Message, done func(int, messaging.PublishResult)) {
 	p, err := e.publisher(to)
 	if err != nil {
-		f := messaging.NewFailure(messaging.CategoryConfiguration, messaging.CodeBrokerConfiguration, "the adapter refuses the destination").WithCause(err)
+		f := messaging.NewFailure(messaging.CategoryConfiguration, messaging.CodeBrokerConfiguration, "the adapter refuses the destination")
+		if errors.Is(err, messaging.ErrClosed) {
+			f = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeClosed, "the platform is closed for publishes")
+		} else {
+			e.log.Error("the adapter refuses a destination", "destination", to.Name, "error", err)
+		}
 		for i := range ms {
 			done(i, messaging.RejectedLocally(f))
 		}

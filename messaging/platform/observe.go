@@ -46,7 +46,10 @@ func (p *Platform) publishHooks() publish.Hooks {
 	}
 	return publish.Hooks{
 		Done: func(e publish.Event) {
-			p.watch.Published(e.Destination, e.Broker, e.Result)
+			if e.Stage >= publish.Transmitting { // what never left is no attempt at the broker
+				p.watch.Published(e.Destination, e.Broker, e.Result)
+			}
+			p.watch.Direct(e.Destination, e.Stage.String(), e.Result)
 			if e.Result.Completion == messaging.Confirmed && e.Result.Evidence.Level < e.Required {
 				p.watch.Weak(e.Destination, 1)
 			}

@@ -287,6 +287,52 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
+// A refusal is counted and logged with how far it got, and nothing of the message.
+func TestVerdictsAreCountedAndLogged(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	p := open(t, newDesk(), local, func(o *platform.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	publisher, err := platform.NewPublisher(p, created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := created.New(order{ID: "s3cret"})
+	bad.Tenant = "s3cret"
+	if _, err := publisher.Publish(t.Context(), bad, nil); !errors.Is(err, messaging.ErrPublishRejected) {
+		t.Fatal(err)
+	}
+	if text := log.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "code=TENANT_NOT_ALLOWED") || !strings.Contains(text, "stage=CREATED") || strings.Contains(text, "s3cret") {
+		t.Errorf("log: %s", text)
+	}
+	rec := httptest.NewRecorder()
+	p.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{
+		`messaging_publish_messages_total{destination="order-events",outcome="REJECTED"} 1`,
+		`messaging_publish_attempts_total{broker="main",destination="order-events",outcome="REJECTED"} 0`,
+	} {
+		if !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 func TestPages(t *testing.T) {
 	t.Parallel()
 	p := open(t, newDesk(), local)
