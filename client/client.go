@@ -11,6 +11,7 @@ import (
 	"github.com/backend-skeleton/relay/internal/publish"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/codec/json"
+	"github.com/backend-skeleton/relay/messaging/codec/raw"
 )
 
 // Config is what a Client knows of its service. Producer alone is required.
@@ -20,7 +21,7 @@ type Config struct {
 	// Profiles gives limits, keys and catalogue per destination. Nil, or no profile for a destination: form and the
 	// default limits are checked.
 	Profiles messaging.Profiles
-	// Codecs encode payloads, by content type. Default: JSON. The first one serves messages whose envelope and profile
+	// Codecs encode payloads, by content type. Default: JSON, and raw bytes. The first one serves messages whose envelope and profile
 	// name no content type.
 	Codecs []messaging.Codec
 	// Trace reads the trace context of a call. Nil: the envelope's own is kept.
@@ -28,7 +29,8 @@ type Config struct {
 	// Wake is the pool over which relays are woken after a commit, on connections of its own. It may be the pool of the
 	// business transactions. Nil: relays find the message with their next poll.
 	Wake *pgxpool.Pool
-	// Logger hears when wake-ups begin to fail and when they work again. Default: slog.Default().
+	// Logger hears when wake-ups begin to fail and when they work again, and of each message of raw bytes, which goes
+	// without schema validation. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -38,6 +40,7 @@ type Client struct {
 	profiles messaging.Profiles
 	codecs   []messaging.Codec
 	trace    func(context.Context) messaging.TraceContext
+	logger   *slog.Logger
 	wake     *waker // nil without a pool
 }
 
@@ -48,12 +51,19 @@ func New(c Config) (*Client, error) {
 		if err != nil {
 			return nil, refused("new client", messaging.ErrConfiguration, "", err)
 		}
-		c.Codecs = []messaging.Codec{standard}
+		bytes, err := raw.New("")
+		if err != nil {
+			return nil, refused("new client", messaging.ErrConfiguration, "", err)
+		}
+		c.Codecs = []messaging.Codec{standard, bytes}
 	}
 	if err := c.validate(); err != nil {
 		return nil, refused("new client", messaging.ErrConfiguration, "", err)
 	}
-	client := &Client{producer: c.Producer, profiles: c.Profiles, codecs: c.Codecs, trace: c.Trace}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	client := &Client{producer: c.Producer, profiles: c.Profiles, codecs: c.Codecs, trace: c.Trace, logger: c.Logger}
 	if c.Wake != nil {
 		client.wake = newWaker(c.Wake, c.Logger)
 	}

@@ -13,8 +13,9 @@ import (
 
 // Outbox writes messages of one type to one destination. It is safe for concurrent use.
 type Outbox[T any] struct {
-	c *Client
-	d messaging.Destination[T]
+	c   *Client
+	d   messaging.Destination[T]
+	raw bool // its payloads go without a schema
 }
 
 // EnqueueOptions are the parts of a row that are no part of the envelope. Nil means none.
@@ -45,7 +46,10 @@ func NewOutbox[T any](c *Client, d messaging.Destination[T]) (*Outbox[T], error)
 	case messaging.Tombstone:
 		return nil, refused(op, messaging.ErrCapabilityUnavailable, d.Name, errors.New("the payload of an outbox row is never null"))
 	case messaging.Raw:
-		return nil, refused(op, messaging.ErrCapabilityUnavailable, d.Name, errors.New("raw bytes need a grant"))
+		if !c.profile(d.Name).RawBytes {
+			return nil, refused(op, messaging.ErrCapabilityUnavailable, d.Name, errors.New("raw bytes need the grant RAW_BYTES in the destination's profile"))
+		}
+		return &Outbox[T]{c: c, d: d, raw: true}, nil
 	}
 	return &Outbox[T]{c: c, d: d}, nil
 }

@@ -75,6 +75,9 @@ func (o *Outbox[T]) Prepare(ctx context.Context, e messaging.Envelope[T], x *Enq
 	}
 	r.destination, r.contentType, r.payload = string(o.d.Name), payload.ContentType, payload.Bytes
 	r.availableAt, r.aggregateType, r.aggregateID = micros(x.AvailableAt), x.AggregateType, x.AggregateID
+	if o.raw {
+		o.c.logger.Info("audit", "action", "SCHEMA_VALIDATION_BYPASSED", "destination", o.d.Name)
+	}
 	return Prepared{row: r}, nil
 }
 

@@ -22,6 +22,8 @@ type Profile struct {
 	// Types is the catalogue's part for this destination; nil means there is no
 	// catalogue, so every type may be written.
 	Types map[MessageType]TypeRule
+	// RawBytes is the grant of payloads without schema.
+	RawBytes bool
 	// Tenants is the allow-list; nil checks the form alone.
 	Tenants *Tenants
 	// MaxHeaders and MaxHeaderBytes lower the limits of user headers, see

@@ -32,6 +32,7 @@ func (c *Config) Profile(name messaging.DestinationName) (messaging.Profile, boo
 		MaxBytes:         int64(orDefault(dest.Payload.MaxBytes, Size(c.LogicalPayload()))),
 		ContentType:      dest.Schema.Codec.ContentType(),
 		Types:            c.typeRules(),
+		RawBytes:         dest.Granted(RawBytes),
 		Tenants:          c.tenants(),
 		MaxHeaders:       orDefault(c.Messaging.Limits.HeadersCount.Value, messaging.MaxHeaders),
 		MaxHeaderBytes:   int(orDefault(c.Messaging.Limits.HeadersTotal.Value, messaging.MaxHeaderBytes)),

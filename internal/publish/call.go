@@ -58,9 +58,10 @@ type run struct {
 
 	mu    sync.Mutex // guards what follows
 	timer *time.Timer
-	grace bool // the adapter's time is over
-	given []bool
-	one   [1]bool // the backing of given for one message
+	grace bool    // the adapter's time is over
+	given []bool  // its verdict
+	heard []bool  // the adapter's answer
+	one   [2]bool // the backing of both for one message
 	open  int
 }
 
@@ -69,8 +70,8 @@ func (r *run) do(ctx context.Context, p transport.Publisher, timeout time.Durati
 	if r.open == 0 {
 		return
 	}
-	if r.given = r.one[:]; r.open > 1 {
-		r.given = make([]bool, r.open)
+	if r.given, r.heard = r.one[:1], r.one[1:]; r.open > 1 {
+		r.given, r.heard = make([]bool, r.open), make([]bool, r.open)
 	}
 	r.all = make(chan struct{}, 1)
 	r.parent, r.until = ctx, r.start.Add(timeout)
@@ -130,9 +131,10 @@ func (r *run) publish(p transport.Publisher) {
 
 var errNotSent = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeNotSent, "the call ended before the message was sent")
 
-// done is the adapter's word on one message. A word on a message that there is not is nobody's.
+// done is the adapter's word on one message. Its first word counts: a second one, or one on a message that there is
+// not, is a mistake of the adapter and changes nothing.
 func (r *run) done(i int, res messaging.PublishResult) {
-	if i < 0 || i >= len(r.messages) {
+	if i < 0 || i >= len(r.messages) || !r.hear(i) {
 		return
 	}
 	res = coherent(res)
@@ -142,6 +144,17 @@ func (r *run) done(i int, res messaging.PublishResult) {
 		r.settle()
 	}
 	r.out.resolved(i, res, late)
+}
+
+// hear is false where the adapter has answered already.
+func (r *run) hear(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heard[i] {
+		return false
+	}
+	r.heard[i] = true
+	return true
 }
 
 // give reserves the verdict on a message; it is false where it was given already.

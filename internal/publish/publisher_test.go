@@ -3,6 +3,7 @@ package publish_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -237,6 +238,37 @@ func TestPublishAsyncAnswersOnceFromElsewhere(t *testing.T) {
 	p.PublishAsync(t.Context(), event(""), nil, func(_ messaging.PublishResult, err error) { answers <- err })
 	if err := <-answers; !errors.Is(err, messaging.ErrClosed) {
 		t.Errorf("after the close: %v", err)
+	}
+}
+
+// An adapter that answers twice, or for a message that there is not, frees no place of others and changes no verdict.
+func TestTheFirstAnswerCounts(t *testing.T) {
+	t.Parallel()
+	hold := &edge{answer: func(transport.Message) *messaging.PublishResult { return nil }}
+	b := newBench(t, hold, 2)
+	p := publisherOf(t, b)
+	verdicts := make(chan error, 2)
+	for range 2 {
+		p.PublishAsync(t.Context(), event(""), &messaging.PublishOptions{Timeout: time.Minute}, func(_ messaging.PublishResult, err error) { verdicts <- err })
+	}
+	for held := 0; held < 2; {
+		hold.mu.Lock()
+		held = len(hold.open)
+		hold.mu.Unlock()
+		runtime.Gosched()
+	}
+	hold.release(0, *refused(messaging.Rejected, messaging.CategoryAuthorization, messaging.CodeNotAuthorized))
+	hold.release(0, confirmed())
+	hold.release(0, confirmed())
+	if err := <-verdicts; !errors.Is(err, messaging.ErrAuthorization) {
+		t.Errorf("%v", err)
+	}
+	if n := b.Broker.InFlight(); n != 1 {
+		t.Errorf("%d in flight", n)
+	}
+	hold.release(1, confirmed())
+	if err := <-verdicts; err != nil || b.Broker.InFlight() != 0 || len(b.late) != 0 {
+		t.Errorf("%v, %d in flight, late %v", err, b.Broker.InFlight(), b.late)
 	}
 }
 

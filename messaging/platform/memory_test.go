@@ -139,6 +139,11 @@ func open(t testing.TB, d *desk, text string, change ...func(*platform.Options))
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return p
 }
 
