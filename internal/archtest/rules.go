@@ -140,7 +140,7 @@ var rooms = []room{
 	{dir: "internal/brokertest", may: []string{"messaging", "internal/testenv"}, anyOutside: true, testsOnly: true},
 	{
 		dir:        "internal/acceptance",
-		may:        []string{"messaging", "messaging/transport", "messaging/codec", "client", "migrations", "internal/dbtest", "internal/brokertest", "internal/testenv"},
+		may:        []string{"messaging", "messaging/transport", "messaging/codec", "messaging/platform", "client", "migrations", "internal/dbtest", "internal/brokertest", "internal/testenv"},
 		anyOutside: true,
 		testsOnly:  true,
 	},
