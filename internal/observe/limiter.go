@@ -104,7 +104,8 @@ func (l *limiter) write(kind line, count int) {
 		{"destination", kind.destination},
 		{"outcome", kind.outcome},
 		{"category", kind.category},
-		{"code", kind.code}, {"stage", kind.stage},
+		{"code", kind.code},
+		{"stage", kind.stage},
 		{"operation", kind.operation},
 		{"error", kind.err},
 	} {

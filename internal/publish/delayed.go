@@ -40,7 +40,7 @@ func NewDelayed[T any](d *Destination, to messaging.Destination[T]) (messaging.D
 // PublishAfter publishes a message that is delivered after the delay, at the earliest.
 func (b *delayed[T]) PublishAfter(ctx context.Context, e messaging.Envelope[T], d time.Duration, o *messaging.PublishOptions) (messaging.PublishResult, error) {
 	if d < 0 || d > maxDelay {
-		s := &shot[T]{e: e}
+		s := &shot[T]{}
 		s.d, s.began = b.p.d, time.Now()
 		s.refuse(invalid(fmt.Sprintf("the delay is not within 0 and %v", maxDelay)))
 		err := s.finish(ctx)

@@ -138,20 +138,20 @@ func fields[T any](e *messaging.Envelope[T], contentType string) transport.WireF
 }
 
 // render makes the flight's message, its headers in the flight's own memory.
-func (fl *flight) render(f transport.WireFields, p Payload, r request) error {
+func (f *flight) render(w transport.WireFields, p Payload, r request) error {
 	if p.Schema != nil {
 		text, err := json.Marshal(p.Schema)
 		if err != nil {
 			return serialization(err)
 		}
-		f.SchemaReference = string(text)
+		w.SchemaReference = string(text)
 	}
-	if err := f.Check(); err != nil {
+	if err := w.Check(); err != nil {
 		return err
 	}
-	m := &fl.message[0]
+	m := &f.message[0]
 	*m = transport.Message{
-		ID: f.ID, Value: p.Bytes, NullValue: p.Null, Header: transport.AppendHeaders(fl.headers[:0], fl.arena[:0], &f), Delay: r.delay, ReplyTo: r.replyTo,
+		ID: w.ID, Value: p.Bytes, NullValue: p.Null, Header: transport.AppendHeaders(f.headers[:0], f.arena[:0], &w), Delay: r.delay, ReplyTo: r.replyTo,
 	}
 	m.Key, m.NullKey = recordKey(m.Header)
 	return nil

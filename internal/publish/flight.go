@@ -25,7 +25,7 @@ type flight struct {
 // send is the second half of the way, for one message that has its place: adapter, evidence, result, hooks.
 func (f *flight) send(ctx context.Context, timeout time.Duration) {
 	f.machine.to(Transmitting)
-	f.run.to, f.run.messages, f.run.out = f.d.Endpoint, f.message[:], f
+	f.to, f.messages, f.out = f.d.Endpoint, f.message[:], f
 	f.do(ctx, f.d.Broker.publisher, timeout)
 }
 

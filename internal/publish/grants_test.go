@@ -157,7 +157,7 @@ func TestHintsGoToAnAdapterThatKnowsThem(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &edge{}, 0)
 	h := &hinting{}
-	b.Granted, b.Destination.Broker = all, publish.NewBroker("kafka", h, 0, publish.Hooks{})
+	b.Granted, b.Broker = all, publish.NewBroker("kafka", h, 0, publish.Hooks{})
 	p, err := publish.New(b.Destination, created)
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func TestARequestEndsOnce(t *testing.T) {
 			t.Errorf("%d replies came before the request", late)
 		}
 		go func() {
-			time.Sleep(time.Millisecond) // virtual time
+			<-time.After(time.Millisecond) // virtual time
 			box <- answerTo(e.ID, `{"cents":7}`)
 			box <- answerTo(e.ID, `{"cents":8}`)
 		}()
@@ -104,7 +104,7 @@ func TestARequestEndsOnce(t *testing.T) {
 		defer done()
 		bad := event("")
 		go func() {
-			time.Sleep(time.Millisecond) // virtual time
+			<-time.After(time.Millisecond) // virtual time
 			box <- answerTo(bad.ID, `{"cents":"many"}`)
 		}()
 		if _, err := q.Request(broken, bad); !errors.Is(err, messaging.ErrSerialization) {

@@ -89,7 +89,7 @@ func (s *stream[T]) send(ctx context.Context, e messaging.Envelope[T]) {
 			a := <-tail
 			tail <- a // it is yielded later
 			if a.result.Completion != messaging.Confirmed {
-				s.behind(ctx, e, one)
+				s.behind(ctx, one)
 				return
 			}
 		}
@@ -103,8 +103,8 @@ func (s *stream[T]) send(ctx context.Context, e messaging.Envelope[T]) {
 }
 
 // behind refuses a message whose predecessor was not stored.
-func (s *stream[T]) behind(ctx context.Context, e messaging.Envelope[T], one sent) {
-	shot := &shot[T]{e: e}
+func (s *stream[T]) behind(ctx context.Context, one sent) {
+	shot := &shot[T]{}
 	shot.d = s.p.d
 	shot.refuse(errBehind)
 	err := shot.finish(ctx)

@@ -75,7 +75,10 @@ func TestPublishSeqHoldsItsInputBack(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for range p.PublishSeq(t.Context(), keyed(&read, make([]string, 10_000)...), &messaging.PublishOptions{Timeout: time.Minute}) {
+			for _, err := range p.PublishSeq(t.Context(), keyed(&read, make([]string, 10_000)...), &messaging.PublishOptions{Timeout: time.Minute}) {
+				if err != nil {
+					t.Error(err)
+				}
 				if results++; results == 5 {
 					break // waits for what is in flight
 				}

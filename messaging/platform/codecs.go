@@ -1,7 +1,6 @@
 package platform
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,7 +67,7 @@ func validating(c *config.Config, o Options, inner messaging.Codec) (messaging.C
 	if where == nil {
 		where = os.DirFS(string(filepath.Separator))
 	}
-	return jsonschema.New(jsonschema.Config{Codec: inner, Schemas: fs.FS(where), Types: types})
+	return jsonschema.New(jsonschema.Config{Codec: inner, Schemas: where, Types: types})
 }
 
 // mustAbs makes a path absolute; where the process has no working directory it stays as it is, and is not found.

@@ -183,7 +183,7 @@ func TestProductionWaitsForTheProof(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			time.Sleep(time.Minute) // virtual time
+			<-time.After(time.Minute) // virtual time
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.err = nil
@@ -235,7 +235,7 @@ func TestTheProofIsRenewed(t *testing.T) {
 		d.mu.Lock()
 		d.level = messaging.LevelReplicationOrPersistenceAck
 		d.mu.Unlock()
-		time.Sleep(time.Minute) // virtual time
+		<-time.After(time.Minute) // virtual time
 		if _, err := publisher.Publish(t.Context(), created.New(order{}), nil); err != nil {
 			t.Errorf("after the proof: %v", err)
 		}
@@ -283,7 +283,7 @@ func eventually(t *testing.T, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not happen")
 		}
-		time.Sleep(time.Millisecond) // between two looks
+		<-time.After(time.Millisecond) // between two looks
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -16,7 +15,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		slog.Error("shop ended", "error", err)
+		fmt.Fprintln(os.Stderr, "shop:", err)
 		os.Exit(1)
 	}
 }
