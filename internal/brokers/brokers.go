@@ -31,14 +31,6 @@ func (r Role) String() string {
 	return "producer"
 }
 
-// identity is the credential's name of a broker for the role; a consumer without one of its own shows the producer's.
-func (r Role) identity(b config.Broker) string {
-	if r == Consumer && b.ConsumerIdentity != "" {
-		return b.ConsumerIdentity
-	}
-	return b.ProducerIdentity
-}
-
 // makers make the edge of a broker by its kind. They dial nothing yet.
 var makers = map[config.BrokerKind]func(*config.Config, string, Role, *slog.Logger) (transport.Adapter, error){
 	config.Kafka:    newKafka,
@@ -65,7 +57,7 @@ func newKafka(c *config.Config, name string, r Role, log *slog.Logger) (transpor
 		return nil, err
 	}
 	k := kafka.Config{Name: name, Seeds: b.Seeds, TLS: secure, Logger: log, ProducerInFlight: c.ProducerInFlight()}
-	if cred, ok := c.Security.Credentials[r.identity(b)]; ok && cred.Mechanism != config.External {
+	if cred, ok := c.Security.Credentials[b.Identity(r == Consumer)]; ok && cred.Mechanism != config.External {
 		k.Credentials = kafka.Credentials{Mechanism: string(cred.Mechanism), Username: cred.Username, Password: password(cred)}
 	}
 	return kafka.New(k)
@@ -81,7 +73,7 @@ func newRabbit(c *config.Config, name string, r Role, log *slog.Logger) (transpo
 		Name: name, Seeds: b.Seeds, VHost: b.VHost, TLS: secure, Logger: log,
 		ProducerInFlight: c.ProducerInFlight(),
 	}
-	if cred, ok := c.Security.Credentials[r.identity(b)]; ok {
+	if cred, ok := c.Security.Credentials[b.Identity(r == Consumer)]; ok {
 		out.Credentials = rabbitmq.Credentials{Mechanism: string(cred.Mechanism), Username: cred.Username}
 		if cred.Mechanism != config.External {
 			out.Credentials.Password = password(cred)

@@ -41,6 +41,9 @@ func (p *Platform) adapter(b *broker, role brokers.Role) (transport.Adapter, err
 	if *at != nil {
 		return *at, nil
 	}
+	if err := p.c.ReadyBroker(b.name, role == brokers.Consumer); err != nil {
+		return nil, configError(err)
+	}
 	entry := p.c.Messaging.Brokers[b.name]
 	newAdapter, own := p.o.Adapters[string(entry.Kind)]
 	var made transport.Adapter
@@ -67,11 +70,7 @@ func (p *Platform) settings(name string, b config.Broker, role brokers.Role) (ma
 		return nil, err
 	}
 	out := map[string]any{"name": name, "kind": string(b.Kind), "seeds": b.Seeds, "vhost": b.VHost, "role": role.String(), "tls": secure}
-	identity := b.ProducerIdentity
-	if role == brokers.Consumer && b.ConsumerIdentity != "" {
-		identity = b.ConsumerIdentity
-	}
-	if cred, ok := p.c.Security.Credentials[identity]; ok {
+	if cred, ok := p.c.Security.Credentials[b.Identity(role == brokers.Consumer)]; ok {
 		out["username"] = cred.Username
 		out["password"] = func(context.Context) (string, error) { return cred.Password.Resolve() }
 	}

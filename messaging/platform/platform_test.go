@@ -139,6 +139,11 @@ func TestConstructorsRefuse(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	secret := edit(t, local, `seeds: ["memory:1"]`, `seeds: ["memory:1"], producer-identity: p`) +
+		"security: {credentials: {p: {mechanism: PLAIN, username: u, password: \"env:ABSENT\"}}}\n"
+	if err := typed(open(t, newDesk(), secret)); !errors.Is(err, messaging.ErrConfiguration) || !strings.Contains(err.Error(), "security.credentials.p.password (line 9): env:ABSENT") {
+		t.Errorf("a secret that is not there: %v", err)
+	}
 	p := open(t, newDesk(), local, func(o *platform.Options) { o.Producer = "" })
 	if err := typed(p); !errors.Is(err, messaging.ErrConfiguration) {
 		t.Errorf("no producer: %v", err)
@@ -178,7 +183,7 @@ func TestProductionWaitsForTheProof(t *testing.T) {
 		d.err = messaging.ErrBrokerUnavailable
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		p, err := platform.Open(ctx, platform.Options{File: name, Env: []string{}, Producer: "orders", Logger: slog.New(slog.DiscardHandler), Adapters: map[string]platform.NewAdapter{"memory": d.make}})
+		p, err := platform.Open(ctx, platform.Options{File: name, Env: []string{"P=x"}, Producer: "orders", Logger: slog.New(slog.DiscardHandler), Adapters: map[string]platform.NewAdapter{"memory": d.make}})
 		if err != nil {
 			t.Fatal(err)
 		}
