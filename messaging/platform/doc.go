@@ -1,8 +1,7 @@
-// Package platform turns relay.yaml into running publishers and consumers of a service.
+// Package platform turns relay.yaml into the running publishers of a service.
 //
 //	p, err := platform.Open(ctx, platform.Options{File: "relay.yaml", Producer: "orders"})
 //	created, err := platform.NewPublisher(p, OrderCreated)
-//	_, err = platform.Consume(p, "order-projection", platform.On(OrderCreated, handler))
 //	http.Handle("/", p.Handler())
 //	err = p.Run(ctx) // until ctx ends: drain, then close
 //

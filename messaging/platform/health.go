@@ -11,7 +11,6 @@ type readyBody struct {
 	Ready        bool            `json:"ready"`
 	Reasons      []string        `json:"reasons"`
 	Destinations []readyPartBody `json:"destinations"`
-	Consumers    []readyPartBody `json:"consumers"`
 }
 
 type readyPartBody struct {
@@ -24,9 +23,9 @@ type readyPartBody struct {
 // take the process out: another one would not fare better.
 func (p *Platform) readiness() readyBody {
 	p.mu.Lock()
-	state, destinations, consumers := p.state, maps.Clone(p.destinations), slices.Clone(p.consumers)
+	state, destinations := p.state, maps.Clone(p.destinations)
 	p.mu.Unlock()
-	body := readyBody{Reasons: []string{}, Destinations: []readyPartBody{}, Consumers: []readyPartBody{}}
+	body := readyBody{Reasons: []string{}, Destinations: []readyPartBody{}}
 	for _, name := range slices.Sorted(maps.Keys(destinations)) {
 		part := readyPartBody{Name: string(name), Ready: !destinations[name].Weak()}
 		if !part.Ready {
@@ -36,16 +35,6 @@ func (p *Platform) readiness() readyBody {
 	}
 	if state >= draining {
 		body.Reasons = append(body.Reasons, "the service is stopping")
-	}
-	if state == created && len(consumers) > 0 {
-		body.Reasons = append(body.Reasons, "the consumers are not started yet")
-	}
-	for _, c := range consumers {
-		reason := c.trouble()
-		body.Consumers = append(body.Consumers, readyPartBody{Name: string(c.name), Ready: reason == "", Reason: reason})
-		if reason != "" {
-			body.Reasons = append(body.Reasons, "consumer "+string(c.name)+": "+reason)
-		}
 	}
 	body.Ready = len(body.Reasons) == 0
 	return body

@@ -10,7 +10,7 @@ import (
 )
 
 // Handler serves the pages of the platform for the service's own router, all of them read-only: /healthz (the process
-// answers), /readyz (503 while draining, or while a consumer is out), /metrics (Prometheus), /info and
+// answers), /readyz (503 while draining; each destination with what it lacks), /metrics (Prometheus), /info and
 // /actuator/messaging (a summary). Mount it at the root, or behind http.StripPrefix.
 func (p *Platform) Handler() http.Handler {
 	mux := http.NewServeMux()

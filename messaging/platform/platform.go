@@ -15,7 +15,7 @@ import (
 	"github.com/backend-skeleton/relay/messaging"
 )
 
-// Platform is an opened configuration: what publishers and consumers are made of. It is safe for concurrent use.
+// Platform is an opened configuration: what publishers are made of. It is safe for concurrent use.
 type Platform struct {
 	c      *config.Config
 	o      Options
@@ -39,8 +39,6 @@ type Platform struct {
 	state        state
 	brokers      map[string]*broker
 	destinations map[messaging.DestinationName]*publish.Destination
-	consumers    []*consumer
-	names        map[messaging.ConsumerName]bool
 }
 
 type state uint8
@@ -89,7 +87,7 @@ func Open(ctx context.Context, o Options) (*Platform, error) {
 	p := &Platform{
 		c: c, o: o, log: o.Logger, codecs: codecs, opened: time.Now(), starting: ctx,
 		brokers: map[string]*broker{}, destinations: map[messaging.DestinationName]*publish.Destination{},
-		replies: map[string]*publish.Replies{}, names: map[messaging.ConsumerName]bool{},
+		replies: map[string]*publish.Replies{},
 	}
 	p.living, p.die = context.WithCancel(context.WithoutCancel(ctx))
 	if p.watch, err = p.newObserver(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/backend-skeleton/relay/internal/publish"
@@ -14,12 +13,10 @@ import (
 // farewell bounds the close of one adapter once everything is drained.
 const farewell = 5 * time.Second
 
-// Run starts the consumers and blocks until ctx ends; then it drains and closes everything, at most within relay.drain
-// (30 s) and a short farewell to each broker. A stop that was asked for is no error. It is called once.
+// Run blocks until ctx ends; then it drains and closes everything, at most within relay.drain (30 s) and a short farewell
+// to each broker. A stop that was asked for is no error. It is called once.
 //
-// The order of the end: intake is paused; no handler and no retry is started; handlers that run are waited for, and what
-// they publish is still admitted, while publishes from elsewhere get ErrClosed; confirms are waited for; what they cover is
-// settled; then every publish is refused and the connections end.
+// The order of the end: publishes get ErrClosed; confirms of what is on its way are waited for; then the connections end.
 func (p *Platform) Run(ctx context.Context) error {
 	p.mu.Lock()
 	if p.state != created {
@@ -27,33 +24,19 @@ func (p *Platform) Run(ctx context.Context) error {
 		return refused("run", messaging.ErrClosed, "", "the platform runs already, or is closed")
 	}
 	p.state = running
-	consumers := slices.Clone(p.consumers)
 	p.mu.Unlock()
-	p.log.Info("platform starts", "environment", p.c.Messaging.Environment, "consumers", len(consumers), "version", version())
-	err := p.start(ctx, consumers)
-	if err == nil {
-		<-ctx.Done()
-	}
+	p.log.Info("platform starts", "environment", p.c.Messaging.Environment, "version", version())
+	p.around.Go(func() { p.watch.Run(p.living) })
+	<-ctx.Done()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.c.Relay.Drain.Std())
 	defer cancel()
-	err = errors.Join(err, p.Close(limited))
+	err := p.Close(limited)
 	p.log.Info("platform ended")
 	return err
 }
 
-// start subscribes every consumer, in the order in which they were made.
-func (p *Platform) start(ctx context.Context, consumers []*consumer) error {
-	p.around.Go(func() { p.watch.Run(p.living) })
-	for _, c := range consumers {
-		if err := c.start(ctx); err != nil {
-			return fmt.Errorf("start consumer %s: %w", c.name, err)
-		}
-	}
-	return nil
-}
-
 // Close drains and closes in the order that Run describes. Only a program that never calls Run needs it. What is not
-// confirmed when ctx ends is ambiguous; handlers that still run leave their messages unsettled.
+// confirmed when ctx ends is ambiguous.
 func (p *Platform) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if p.state >= draining {
@@ -61,7 +44,6 @@ func (p *Platform) Close(ctx context.Context) error {
 		return nil
 	}
 	p.state = draining
-	consumers := slices.Clone(p.consumers)
 	var publishing []*publish.Broker
 	var all []*broker
 	for _, b := range p.brokers {
@@ -72,10 +54,7 @@ func (p *Platform) Close(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 
-	for _, b := range publishing {
-		b.Drain()
-	}
-	errs := []error{drainAll(ctx, consumers)}
+	var errs []error
 	for _, b := range publishing {
 		if err := b.Close(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("close the publisher of broker %s: %w", b.Name(), err))
