@@ -53,3 +53,33 @@ func ExamplePublishResult_Err() {
 	// may be stored: try again with the same id only
 	// true
 }
+
+// An allow-list of tenants stands in a destination's profile; the error never
+// quotes the tenant that was refused.
+func ExampleTenants() {
+	tenants := messaging.NewTenants("acme", "globex")
+	fmt.Println(tenants.Check("acme"))
+	fmt.Println(tenants.Check("initech"))
+	// Output:
+	// <nil>
+	// check tenant: validation: VALIDATION TENANT_NOT_ALLOWED: the tenant is not in the allow-list
+}
+
+// A batch error holds the error of each index, and is asked like any other.
+func ExampleBatchError() {
+	err := error(&messaging.BatchError{Items: map[int]error{
+		3: messaging.PublishResult{
+			Completion: messaging.Rejected, Failure: messaging.NewFailure(messaging.CategoryThrottled, messaging.CodeThrottled, "by a quota"),
+		}.Err("order-events", messaging.LevelBrokerAck, nil),
+	}})
+	var failed *messaging.BatchError
+	if errors.As(err, &failed) {
+		for i := range failed.Items {
+			fmt.Println("again, under the same id:", i)
+		}
+	}
+	fmt.Println(errors.Is(err, messaging.ErrBackpressure))
+	// Output:
+	// again, under the same id: 3
+	// true
+}
