@@ -191,6 +191,58 @@ func TestCancellingNeverHidesAPossibleSend(t *testing.T) {
 	})
 }
 
+// late is an adapter that gives up when its time ends, and says then that nothing was sent.
+type late struct{ edge }
+
+func (l *late) Publish(ctx context.Context, _ transport.Endpoint, ms []transport.Message, done func(int, messaging.PublishResult)) {
+	<-ctx.Done()
+	for i := range ms {
+		done(i, *refused(messaging.Rejected, messaging.CategoryTransientInfrastructure, messaging.CodeNotSent))
+	}
+}
+
+// The adapter hears that its time is over, and what it says within the grace is the verdict.
+func TestTheAdapterHearsTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, &edge{}, 0)
+		b.Broker = publish.NewBroker("kafka", &late{}, 0, publish.Hooks{})
+		start := time.Now()
+		r, err := publisherOf(t, b).Publish(t.Context(), event(""), &messaging.PublishOptions{Timeout: time.Second})
+		if r.Completion != messaging.Rejected || codeOf(err) != messaging.CodeNotSent || time.Since(start) != time.Second {
+			t.Errorf("%+v, %v after %v", r, err, time.Since(start))
+		}
+	})
+}
+
+// A call may ask for more than the profile, never for less.
+func TestACallMayAskForAStrongerConfirmation(t *testing.T) {
+	t.Parallel()
+	weak := confirmed()
+	weak.Evidence.Level = messaging.LevelBrokerAck
+	b := newBench(t, &edge{answer: func(transport.Message) *messaging.PublishResult { return &weak }}, 0)
+	b.Able = func() (messaging.Capabilities, bool) {
+		return messaging.Capabilities{ReplicationOrPersistenceEvidence: true}, true
+	}
+	b.Required = messaging.LevelBrokerAck
+	p := publisherOf(t, b)
+	if _, err := p.Publish(t.Context(), event(""), nil); err != nil {
+		t.Errorf("as the profile asks: %v", err)
+	}
+	o := &messaging.PublishOptions{Confirmation: messaging.LevelReplicationOrPersistenceAck}
+	if r, err := p.Publish(t.Context(), event(""), o); r.Completion != messaging.Confirmed || !errors.Is(err, messaging.ErrConfiguration) {
+		t.Errorf("stronger: %+v, %v", r, err)
+	}
+	if b.Weak() {
+		t.Error("the profile's level was kept, and the destination stopped")
+	}
+	b.Required = messaging.LevelReplicationOrPersistenceAck
+	o.Confirmation = messaging.LevelNone
+	if _, err := p.Publish(t.Context(), event(""), o); !errors.Is(err, messaging.ErrConfiguration) {
+		t.Errorf("weaker than the profile: %v", err)
+	}
+}
+
 func TestAFullBufferWaitsABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

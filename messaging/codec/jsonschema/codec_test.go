@@ -3,6 +3,8 @@ package jsonschema_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -114,8 +116,12 @@ func TestGoldenMessagesOfAService(t *testing.T) {
 
 func TestSchemasAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
+	beside := filepath.Join(t.TempDir(), "beside.json")
+	if err := os.WriteFile(beside, []byte(`{"type":"object"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
-		"no JSON": `{`, "no schema": `{"type":1}`, "from the network": `{"$ref":"https://example.com/x.json"}`, "from a file": `{"$ref":"file:///etc/passwd"}`,
+		"no JSON": `{`, "no schema": `{"type":1}`, "from the network": `{"$ref":"https://example.com/x.json"}`, "from a file": `{"$ref":"file://` + filepath.ToSlash(beside) + `"}`,
 	} {
 		files := schemas()
 		files["schemas/order.created/v2/schema.json"] = &fstest.MapFile{Data: []byte(text)}
