@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/backend-skeleton/relay/internal/cli"
 	"github.com/backend-skeleton/relay/internal/config"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/transport"
@@ -32,45 +30,39 @@ type proof struct {
 // in staging and production, and said so; elsewhere the relay starts without the proof. A destination that does not
 // exist is no reason to hold up the others: its breaker opens.
 func (p proof) run(ctx context.Context) error {
-	var mu sync.Mutex // guards weak
-	var weak []string
+	var mu sync.Mutex // guards found
+	var found []config.Finding
 	var wait sync.WaitGroup
 	for _, name := range p.bs.names() {
 		wait.Go(func() {
-			unproved := p.broker(ctx, name)
+			weak := p.broker(ctx, name)
 			mu.Lock()
 			defer mu.Unlock()
-			weak = append(weak, unproved...)
+			found = append(found, weak...)
 		})
 	}
 	wait.Wait()
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	case len(weak) > 0:
-		return cli.Fail(cli.Refused, "these destinations ask for %s, which their broker does not prove: %s; "+
-			"give a Kafka topic replication and min.insync.replicas of 2 or more, or a RabbitMQ exchange quorum queues",
-			messaging.LevelReplicationOrPersistenceAck, strings.Join(weak, ", "))
 	}
-	return nil
+	return p.c.Refusal(found)
 }
 
-// broker asks for the destinations of one broker and gives the names of those that prove too little.
-func (p proof) broker(ctx context.Context, name string) (weak []string) {
+// broker asks for the destinations of one broker and gives what their profiles ask too much for, with its path.
+func (p proof) broker(ctx context.Context, name string) (found []config.Finding) {
 	endpoints, err := served(p.c, name)
 	if err != nil {
-		return []string{name}
+		return []config.Finding{{Path: "messaging.brokers." + name, Message: err.Error()}}
 	}
 	for _, e := range endpoints {
 		if e.Producer["confirmation"] != messaging.LevelReplicationOrPersistenceAck {
 			continue
 		}
-		able, known := p.ask(ctx, name, e)
-		if known && !able.ReplicationOrPersistenceEvidence {
-			weak = append(weak, string(e.Name))
+		if able, known := p.ask(ctx, name, e); known {
+			found = append(found, p.c.CheckPublishing(string(e.Name), able)...)
 		}
 	}
-	return weak
+	return found
 }
 
 // ask repeats the question until it is answered; known is false where the relay starts without the answer.
