@@ -62,12 +62,14 @@ func TestPagesTellEachDestinationApart(t *testing.T) {
 		for _, d := range body.Destinations {
 			found[d.Name] = d
 		}
-		return found["order-events"].Counts.Published == 30 && found["email-work"].State == "BREAKER_OPEN"
+		drained, stopped := found["order-events"], found["email-work"]
+		return drained.Counts.Published == 30 && drained.Counts.Pending == 0 && // counted apart: rows may move meanwhile
+			stopped.State == "BREAKER_OPEN" && stopped.Counts.Pending == 20
 	})
-	if d := found["email-work"]; d.Reason != "UNKNOWN_EXCHANGE" || d.Counts.Pending != 20 {
+	if d := found["email-work"]; d.Reason != "UNKNOWN_EXCHANGE" {
 		t.Errorf("email-work: %+v", d)
 	}
-	if d := found["order-events"]; d.State != "RUNNING" || d.Counts.Pending != 0 {
+	if d := found["order-events"]; d.State != "RUNNING" {
 		t.Errorf("order-events: %+v", d)
 	}
 	if d := found["unknown"]; d.State != "UNSERVED" || d.Counts.Pending != 1 {
