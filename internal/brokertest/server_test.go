@@ -65,7 +65,7 @@ func TestOwnRabbitMQ(t *testing.T) {
 	if !confirmed(t, send(t, ch, "", "orders", 2)) {
 		t.Error("not confirmed after the restart")
 	}
-	c.WaitFor(t, 20*time.Second, "id-1", "id-2")
+	c.WaitFor(t, time.Minute, "id-1", "id-2")
 }
 
 func TestOwnPostgres(t *testing.T) {

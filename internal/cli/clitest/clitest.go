@@ -50,6 +50,9 @@ type Result struct {
 	Took           time.Duration
 }
 
+// endless is when a program that was to end by itself is ended, so that what it wrote shows in its test.
+const endless = 3 * time.Minute
+
 // Run runs the program to its end.
 func (p *Program) Run(t testing.TB, env []string, args ...string) Result {
 	t.Helper()
@@ -57,7 +60,11 @@ func (p *Program) Run(t testing.TB, env []string, args ...string) Result {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	start := time.Now()
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		defer time.AfterFunc(endless, func() { _ = cmd.Process.Kill() }).Stop()
+		err = cmd.Wait()
+	}
 	r := Result{Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(start)}
 	var exit *exec.ExitError
 	switch {
