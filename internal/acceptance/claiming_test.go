@@ -306,11 +306,11 @@ func TestB12_AStaleOutcomeIsToldAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(true))
 	w.kafkaProxy.Delay(600*time.Millisecond, brokertest.ToClient)
-	w.insert(kafkaDestination, 1, 0)
+	w.insert(kafkaDestination, 1, 1)
 	p := w.start()
 	w.published(20*time.Second, 1)
 	before := w.number(`select count(*) from messaging_outbox`)
-	w.insert(kafkaDestination, 10, 0)
+	w.insert(kafkaDestination, 10, 1) // of one key, so that one claim takes them
 	brokertest.Eventually(t, 20*time.Second, "rows to be leased", func() bool {
 		return w.number(`select count(*) from messaging_outbox_status where status = 'CLAIMED'`) == 10
 	})
