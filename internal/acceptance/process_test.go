@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -102,7 +105,18 @@ func (p *process) kill() {
 	<-p.done
 }
 
-func (p *process) pause() { p.t.Helper(); p.signal(syscall.SIGSTOP) }
+// pause returns when every thread stands, which on a busy machine takes a moment.
+func (p *process) pause() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	brokertest.Eventually(p.t, 20*time.Second, "the process to stand still", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.cmd.Process.Pid)) // none where there is no /proc
+		return !slices.ContainsFunc(threads, func(file string) bool {
+			status, err := os.ReadFile(file)
+			return err == nil && !bytes.Contains(status, []byte("\nState:\tT"))
+		})
+	})
+}
 
 func (p *process) resume() { p.t.Helper(); p.signal(syscall.SIGCONT) }
 

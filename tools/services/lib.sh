@@ -119,10 +119,15 @@ gone() { # gone SECONDS PID...
     done
   done
 }
-signal() { # signal SIGNAL PIDFILE
-  local p
+signal() { # signal SIGNAL PIDFILE; after STOP it returns when every thread stands, which on a busy machine takes a moment
+  local p end=$((SECONDS + 20))
   p=$(pid_of "$2") || { echo "${0##*/}: it does not run" >&2; exit 1; }
   kill "-$1" "$p"
+  [ "$1" = STOP ] || return 0
+  while [ -n "$(grep -hs '^State:' /proc/"$p"/task/*/status | grep -v 'T (stopped)')" ]; do
+    [ $SECONDS -lt $end ] || { echo "${0##*/}: it does not stop" >&2; exit 1; }
+    sleep 0.01
+  done
 }
 
 # certificates DIR CLIENT: an authority, a certificate for localhost, and one whose common name is CLIENT.
