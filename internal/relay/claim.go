@@ -52,7 +52,7 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) b
 	start := time.Now()
 	found, err := p.r.c.Store.ClaimPending(ctx, string(p.d.Name), claims, max(maxDestinationBytes-p.bytes, 1)/int64(len(lanes)))
 	if err != nil {
-		p.unreserve(rows)
+		p.giveTickets(&p.tickets)
 		p.freePlaces(places)
 		p.trouble("claim", err)
 		return false
@@ -101,7 +101,7 @@ const zeroFactor = 50
 func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
 	c := outbox.LaneClaim{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Limit: int32(limit), Open: l.openWindow(), Rewrite: l.window && l.open == 0}
 	switch {
-	case l.open > 0:
+	case l.open > 0 || l.past:
 		c.Cursor = l.cursor
 	case l.fromZero || now.Sub(l.zeroAt) >= max(p.r.c.Poll, zeroFactor*l.zeroCost):
 		c.Cursor = 0
@@ -110,7 +110,7 @@ func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
 	}
 	c.Low = l.low
 	if p.d.Ordered {
-		c.InOrder, c.Floor, c.InHand = true, l.floor(now), l.pending()
+		c.InOrder, c.Floor, c.InHand = true, l.floor(now), append(l.pending(), l.stuck...)
 	}
 	return c
 }
@@ -142,6 +142,7 @@ func (p *pump) readLane(l *lane, c outbox.LaneClaim, rows []outbox.Row, now time
 		l.cursor = l.low
 	}
 	l.check = len(rows) >= int(c.Limit)
+	l.past = false
 	l.window = len(rows) > 0 || l.open > 0
 	if len(rows) == 0 {
 		return
@@ -156,6 +157,7 @@ func (p *pump) readLane(l *lane, c outbox.LaneClaim, rows []outbox.Row, now time
 	if b.left > 0 {
 		l.batches = append(l.batches, b)
 	}
+	l.past = b.left == 0 && l.check
 }
 
 // countLateCommits tells of rows that became visible behind a published one of their key: their writers overlapped.

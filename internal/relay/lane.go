@@ -32,6 +32,7 @@ type lane struct {
 	check    bool // there may be rows to read
 	fromZero bool // the next dry read starts at 0
 	mustDry  bool // rows behind the cursor wait to be read again
+	past     bool // the last read found nothing but rows that are in hand: the next one goes on behind them
 	cursor   int64
 	low      int64
 	dryAt    time.Time // of the last dry read
@@ -44,7 +45,8 @@ type lane struct {
 	dueAt    time.Time // when the scout's word on due rows was last heeded
 	lookedAt time.Time // when the blocked keys were read last
 
-	open    int // rows in this process's hands
+	stuck   []int64 // rows of which nothing can be recorded, as giveUp leaves them
+	open    int     // rows in this process's hands
 	batches []*batch
 	ids     map[uuid.UUID]struct{}
 	window  bool // the database may hold a window for this lane

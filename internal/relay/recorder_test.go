@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -58,6 +59,38 @@ func TestARefusedOutcomeHoldsUpNoOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A row that was never sent, and of which nothing can be recorded, gives its place to others, also to those behind it in its
+// lane where a claim takes one row alone.
+func TestARowThatIsGivenUpLeavesItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, ordered := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ordered=%t", ordered), func(t *testing.T) {
+			t.Parallel()
+			givenUp(t, ordered)
+		})
+	}
+}
+
+func givenUp(t *testing.T, ordered bool) {
+	b := setup(t)
+	b.config.Destinations[0].Ordered = ordered
+	b.config.Destinations[0].MaxBytes = 100
+	b.config.Brokers = map[string]relay.Broker{"b": {Adapter: b.broker, InFlight: 2}}
+	for _, sql := range []string{
+		`create function refuse() returns trigger language plpgsql as $$ begin
+		   if octet_length(new.payload) > 100 then raise exception 'no' using errcode = '22003'; end if; return new; end $$`,
+		`create trigger refuse before update on messaging_outbox for each row execute function refuse()`,
+		`select messaging_outbox_add('orders', 'order.created', 'shop', convert_to(repeat('x', 101), 'utf8')) from generate_series(1, 2)`,
+	} {
+		if _, err := b.db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.add(20, 0)
+	b.start()
+	b.until(map[string]int{"PUBLISHED": 20, "PENDING": 2})
 }
 
 // The table has the outcomes, and the answer to COMMIT is lost: they count as recorded, once, and no lease as lost.

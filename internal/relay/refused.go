@@ -40,7 +40,12 @@ func (p *pump) giveUp(f *flight) {
 	if p.flights[f.row.MessageID] == nil {
 		return
 	}
+	if f.place && f.resolved { // the adapter never had it, so that nobody else frees its place
+		f.place = false
+		p.freePlaces(1)
+	}
 	f.sent, f.resolved = true, false
+	f.lane.stuck = append(f.lane.stuck, f.row.Seq)
 	p.close(f)
 	if k := f.key; k != nil {
 		k.unrecorded--
