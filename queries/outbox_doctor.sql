@@ -2,7 +2,7 @@
 -- tables hold.
 
 -- name: OldSnapshots :many
--- Who keeps VACUUM from removing what is dead: sessions with their transaction's age, prepared transactions, slots.
+-- Who keeps VACUUM from removing what is dead: sessions with their transaction's age, and prepared transactions.
 select 'session'::text as kind, ('process ' || a.pid || ', ' || coalesce(a.state, 'unknown') || ', application ' || coalesce(nullif(a.application_name, ''), '?'))::text as holder,
        extract(epoch from clock_timestamp() - coalesce(a.xact_start, a.query_start))::float8 as seconds
   from pg_catalog.pg_stat_activity a

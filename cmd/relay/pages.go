@@ -22,7 +22,9 @@ func (h health) Health() actuator.Health {
 	now := h.relay.Health()
 	out := actuator.Health{Draining: now.Draining, LastCycle: time.Now().Add(-now.SincePoll)}
 	for _, d := range now.Destinations {
-		out.Destinations = append(out.Destinations, actuator.DestinationHealth{Name: d.Name, Ready: d.Ready, Reason: d.Reason, Since: d.Since})
+		out.Destinations = append(out.Destinations, actuator.DestinationHealth{
+			Name: d.Name, Ready: d.Ready, Reason: d.Reason, Since: d.Since, BreakerOpen: d.State != relaying.BreakerClosed,
+		})
 	}
 	if len(now.Destinations) == 0 && !now.Draining {
 		for _, name := range h.served {

@@ -77,7 +77,7 @@ var since = time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 9*3600))
 func healthy() actuator.Health {
 	return actuator.Health{LastCycle: time.Now(), Destinations: []actuator.DestinationHealth{
 		{Name: "order-events", Ready: true, Since: since},
-		{Name: "email-work", Reason: messaging.CodeNotAuthorized, Since: since},
+		{Name: "email-work", Reason: messaging.CodeNotAuthorized, Since: since, BreakerOpen: true},
 	}}
 }
 
@@ -112,6 +112,17 @@ func TestOutboxPage(t *testing.T) {
 		`{"name":"unknown","state":"UNSERVED","reason":"no relay's configuration names the destination",` + strings.Replace(zero, `"pending":0`, `"pending":2`, 1) + `}]}`
 	if got := compact(t, w.Body.String()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A destination that is not ready although no breaker keeps its rows back is not shown as one that has an open breaker.
+func TestOutboxPageTellsABrokerThatIsSilentFromAnOpenBreaker(t *testing.T) {
+	t.Parallel()
+	health := healthy()
+	health.Destinations[1] = actuator.DestinationHealth{Name: "email-work", Reason: messaging.CodeBrokerUnreachable, Since: since}
+	w := request(newHandler(t, &fakeStats{stats: someStats()}, health, nil), http.MethodGet, "/actuator/messaging/outbox")
+	if want := `{"name":"email-work","state":"NOT_READY","reason":"BROKER_UNREACHABLE",`; !strings.Contains(compact(t, w.Body.String()), want) {
+		t.Errorf("no %s in %s", want, w.Body)
 	}
 }
 

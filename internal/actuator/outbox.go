@@ -12,6 +12,7 @@ const (
 	statePaused   = "PAUSED"
 	stateUnserved = "UNSERVED"
 	stateBreaker  = "BREAKER_OPEN"
+	stateNotReady = "NOT_READY"
 	stateRunning  = "RUNNING"
 )
 
@@ -85,8 +86,10 @@ func stateOf(d DestinationStats, own map[messaging.DestinationName]DestinationHe
 		return stateUnserved, "no relay's configuration names the destination"
 	case d.Paused != "":
 		return statePaused, d.Paused
-	case served && !here.Ready:
+	case served && here.BreakerOpen:
 		return stateBreaker, here.Reason
+	case served && !here.Ready:
+		return stateNotReady, here.Reason
 	case !served && !d.Served:
 		return stateUnserved, "no running relay serves the destination"
 	default:

@@ -63,4 +63,6 @@ type DestinationHealth struct {
 	Reason string
 	// Since is when Ready last changed.
 	Since time.Time
+	// BreakerOpen tells that a breaker keeps its rows back.
+	BreakerOpen bool
 }

@@ -72,7 +72,7 @@ func (s *Store) recordAll(ctx context.Context, r *record) (written []uuid.UUID, 
 	if len(r.closed.Ids) > 0 {
 		_ = q.CloseWindowIDs(ctx, r.closed)
 	}
-	t, err := pipeline{pool: s.pool}.start(ctx, c.statements)
+	t, err := s.pipe.start(ctx, c.statements)
 	if err != nil {
 		return nil, err
 	}

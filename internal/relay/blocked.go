@@ -29,9 +29,9 @@ func (p *pump) parkBlocked(ctx context.Context, now time.Time) bool {
 	if p.d.BlockedFor <= 0 || len(p.flights) > 0 || p.calls > 0 || now.Before(p.blockedAt) {
 		return false
 	}
-	state, reason, _ := p.breaker.snapshot()
+	state, reason, since := p.breaker.snapshot()
 	why := blockage(reason)
-	if state == BreakerClosed || why == nil || !p.breaker.troubledSince(p.d.BlockedFor) {
+	if state == BreakerClosed || why == nil || time.Since(since) <= p.d.BlockedFor {
 		return false
 	}
 	var numbers []int32

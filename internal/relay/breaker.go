@@ -164,7 +164,7 @@ func (b *breaker) success() {
 	}
 }
 
-// room is how many more rows a destination with so many open ones may open; a row more where it has none.
+// room is how many of the wanted rows a destination may open that has so many open already.
 func (b *breaker) room(want, open int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,11 +242,4 @@ func (b *breaker) answeredAt() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.okAt
-}
-
-// troubledSince tells that it has not been closed for longer than d.
-func (b *breaker) troubledSince(d time.Duration) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.state != BreakerClosed && time.Since(b.since) > d
 }

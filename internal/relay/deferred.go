@@ -96,7 +96,7 @@ func (p *pump) claimDeferred(ctx context.Context, lanes []*lane, rows int, solo 
 	}
 	found, err := p.r.c.Store.ClaimDeferred(ctx, string(p.d.Name), claims, p.d.Ordered, skip, max(maxDestinationBytes-p.bytes, 1)/int64(len(lanes)))
 	if err != nil {
-		p.unreserve(rows)
+		p.giveTickets(&p.tickets)
 		p.freePlaces(places)
 		p.trouble("claim deferred rows", err)
 		return false

@@ -136,7 +136,7 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 	}
 	found, err := p.r.c.Store.ClaimRuns(ctx, string(p.d.Name), claims, keys, run, p.d.Block, max(maxDestinationBytes-p.bytes, 1)/int64(len(keys)))
 	if err != nil {
-		p.unreserve(rows)
+		p.giveTickets(&p.tickets)
 		p.freePlaces(places)
 		p.trouble("claim waiting rows", err)
 		return false

@@ -66,12 +66,6 @@ func (p *pump) reserve(rows int) bool {
 	return true
 }
 
-func (p *pump) unreserve(rows int) {
-	if rows > 0 {
-		p.giveTickets(&p.tickets)
-	}
-}
-
 // giveTickets gives back what is left of a reservation.
 func (p *pump) giveTickets(t *tickets) {
 	if *t == (tickets{}) {
@@ -87,7 +81,7 @@ func (p *pump) unused(rows int) {
 	switch {
 	case rows < 0:
 	case len(p.ready) == 0:
-		p.unreserve(rows)
+		p.giveTickets(&p.tickets)
 	default:
 		p.ready[0].tickets, p.tickets = p.tickets, tickets{}
 	}

@@ -59,6 +59,13 @@ func TestWhatBecomesOfARowByCause(t *testing.T) {
 			if got.asItWas != (c.state == asItWas) || got.state != c.state || got.attempt != c.attempts || got.breaker != c.concerned {
 				t.Errorf("as it was %t, %q, attempts +%d, concerned %d; want %q, +%d, %d", got.asItWas, got.state, got.attempt, got.breaker, c.state, c.attempts, c.concerned)
 			}
+			doubt := int32(0)
+			if c.completion == messaging.Ambiguous {
+				doubt = 1
+			}
+			if got.ambiguous != doubt {
+				t.Errorf("ambiguous attempts +%d, want +%d", got.ambiguous, doubt)
+			}
 			last := d.dispose(&outbox.Row{Attempts: 2}, res)
 			if slices.Contains([]outbox.State{retry, outbox.Ambiguous}, c.state) && last.state != outbox.Parked {
 				t.Errorf("with its attempts used up the row is %q, want PARKED", last.state)

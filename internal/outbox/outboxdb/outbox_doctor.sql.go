@@ -141,7 +141,7 @@ type OldSnapshotsRow struct {
 
 // What 'relay doctor' asks. Each statement reads catalogs and statistics alone, so that it costs the same whatever the
 // tables hold.
-// Who keeps VACUUM from removing what is dead: sessions with their transaction's age, prepared transactions, slots.
+// Who keeps VACUUM from removing what is dead: sessions with their transaction's age, and prepared transactions.
 func (q *Queries) OldSnapshots(ctx context.Context, age time.Duration) ([]OldSnapshotsRow, error) {
 	rows, err := q.db.Query(ctx, oldSnapshots, age)
 	if err != nil {
