@@ -75,3 +75,32 @@ func TestB54_CleanUpGetsThrough(t *testing.T) {
 		t.Errorf("%d rows are left, %v, want the writer's", left, err)
 	}
 }
+
+func TestB53_PruneGoesByTheTimeOfPublishing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 10*time.Second)
+	// Ids, and so the order of pruning, are as old as the rows.
+	_, err := b.db.Exec(t.Context(), `
+	  with r(status, published_at) as (values ('PENDING', null), ('PARKED', null), ('PUBLISHED', now()), ('PUBLISHED', now() - interval '8 days'))
+	  insert into messaging_outbox (message_id, destination, message_type, producer, payload)
+	  select ('01000000-0000-7000-8000-00000000000' || row_number() over ())::uuid, 'orders', 'order.created', 'shop', '{}' from r`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.db.Exec(t.Context(), `
+	  update messaging_outbox set status = 'PARKED' where message_id = '01000000-0000-7000-8000-000000000002';
+	  update messaging_outbox set status = 'PUBLISHED', published_at = now() where message_id = '01000000-0000-7000-8000-000000000003';
+	  update messaging_outbox set status = 'PUBLISHED', published_at = now() - interval '8 days' where message_id = '01000000-0000-7000-8000-000000000004'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deleted int64
+	mine, err := b.store.Prune(t.Context(), 7*24*time.Hour, func(n int64) { deleted += n })
+	if err != nil || !mine || deleted != 1 {
+		t.Fatalf("prune: mine %t, deleted %d, %v, want true and 1", mine, deleted, err)
+	}
+	var left int
+	if err := b.db.QueryRow(t.Context(), `select count(*) from messaging_outbox`).Scan(&left); err != nil || left != 3 {
+		t.Errorf("%d rows left, %v, want 3", left, err)
+	}
+}

@@ -1,0 +1,67 @@
+package outbox_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestFindWork(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 10*time.Second)
+	if work, err := b.store.FindWork(t.Context()); err != nil || len(work) != 0 {
+		t.Fatalf("work in an empty table: %v %v", work, err)
+	}
+	b.add(t, "k")
+	if _, err := b.db.Exec(t.Context(), `select messaging_outbox_add('nobody', 'order.created', 'shop', '{}')`); err != nil {
+		t.Fatal(err)
+	}
+	work, err := b.store.FindWork(t.Context())
+	if err != nil || len(work) != 2 {
+		t.Fatalf("work: %+v %v", work, err)
+	}
+	var unknown []int32
+	for _, w := range work {
+		if !w.Pending || w.Owner != uuid.Nil || w.Expired {
+			t.Errorf("work: %+v", w)
+		}
+		if w.Destination == "" {
+			unknown = append(unknown, w.Lane)
+		}
+	}
+	if n, err := b.store.ParkUnknown(t.Context(), unknown, time.Hour); err != nil || n != 0 {
+		t.Errorf("parked %d rows within the grace time, %v", n, err)
+	}
+	if n, err := b.store.ParkUnknown(t.Context(), unknown, 0); err != nil || n != 1 {
+		t.Errorf("parked %d rows, %v, want 1", n, err)
+	}
+}
+
+func TestRenewAndGiveBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 10*time.Second)
+	leases := b.takeAll(t, b.store, false)
+	var lanes []int32
+	var epochs []int64
+	for _, l := range leases {
+		lanes, epochs = append(lanes, l.Lane), append(epochs, l.Epoch)
+	}
+	epochs[0]-- // a lease of another epoch is not this one
+	kept, err := b.store.Renew(t.Context(), lanes, epochs)
+	if err != nil || len(kept) != 15 {
+		t.Fatalf("renewed %d lanes, %v, want 15", len(kept), err)
+	}
+	if err := b.store.GiveBack(t.Context(), lanes, epochs); err != nil {
+		t.Fatal(err)
+	}
+	again := b.takeAll(t, b.another(), false)
+	if len(again) != 15 {
+		t.Fatalf("took %d free lanes, want 15", len(again))
+	}
+	for _, l := range again {
+		if l.Epoch <= epochOf(leases, l.Lane) {
+			t.Errorf("an epoch was used twice")
+		}
+	}
+}
