@@ -96,13 +96,13 @@ func newVictimCommand() *cobra.Command {
 	return cmd
 }
 
-// startVictim gives what kills the process, and waits for its end.
-func startVictim(_ context.Context, schema string, s bench.Setting) (func() error, error) {
+// startVictim gives what kills the process, and waits for its end. The end of ctx kills it too.
+func startVictim(ctx context.Context, schema string, s bench.Setting) (func() error, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.Command(self, "bench", "victim", schema, strconv.Itoa(s.Batch), strconv.Itoa(s.InFlight)) //nolint:gosec // this very program, with numbers
+	cmd := exec.CommandContext(ctx, self, "bench", "victim", schema, strconv.Itoa(s.Batch), strconv.Itoa(s.InFlight)) //nolint:gosec // this very program, with numbers
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a second relay: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
 )
@@ -26,7 +27,8 @@ func TestDiagnoseFindsWhatIsWrong(t *testing.T) {
 		"dead rows": {outbox.FindingAutovacuumBehind, "messaging_outbox ", outbox.Limits{Dead: 500}, []string{
 			`alter table messaging_outbox set (autovacuum_enabled = off)`,
 			`select messaging_outbox_add('orders', 'order.created', 'shop', '{}') from generate_series(1, 1000)`,
-			`delete from messaging_outbox`, `select pg_stat_force_next_flush()`}, false},
+			`delete from messaging_outbox`, `select pg_stat_force_next_flush()`,
+		}, false},
 		"old snapshot": {outbox.FindingOldSnapshot, "session (process ", outbox.Limits{Snapshot: time.Millisecond}, nil, true},
 		"clock":        {outbox.FindingClockSkew, "differ by at least 59m", outbox.Limits{Now: func() time.Time { return time.Now().Add(time.Hour) }}, nil, false},
 	} {
@@ -62,18 +64,12 @@ func TestDiagnoseFindsWhatIsWrong(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer tx.Rollback(t.Context()) //nolint:errcheck // it only ends the transaction
+				defer tx.Rollback(t.Context()) // it only ends the transaction
 				if _, err := tx.Exec(t.Context(), `select pg_current_xact_id()`); err != nil {
 					t.Fatal(err)
 				}
 			}
-			deadline := time.Now().Add(15 * time.Second)
-			for find(c.limits) == "" {
-				if time.Now().After(deadline) {
-					t.Fatalf("%s was not found", c.code)
-				}
-				time.Sleep(50 * time.Millisecond) // between two looks: statistics arrive late
-			}
+			brokertest.Eventually(t, 15*time.Second, c.code, func() bool { return find(c.limits) != "" }) // statistics arrive late
 		})
 	}
 }

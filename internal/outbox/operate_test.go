@@ -64,7 +64,7 @@ func TestOperateAsksForAReasonAndWaitsForNoRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(t.Context()) //nolint:errcheck // it only lets the row go
+	defer tx.Rollback(t.Context()) // it only lets the row go
 	if _, err := tx.Exec(t.Context(), `select from messaging_outbox where message_id = $1 for update`, target[0].MessageID); err != nil {
 		t.Fatal(err)
 	}

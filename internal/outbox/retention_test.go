@@ -29,7 +29,7 @@ func TestB54_CleanUpGetsThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer writer.Rollback(t.Context()) //nolint:errcheck // after a commit it does nothing
+	defer writer.Rollback(t.Context()) // after a commit it does nothing
 	if _, err := writer.Exec(t.Context(), `select messaging_outbox_add('orders', 'order.created', 'shop', '{}')`); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/dbtest"
 )
 
@@ -36,16 +37,11 @@ func TestAProcessThatStandsStillKeepsNoLocks(t *testing.T) {
 		}
 	}
 	other := New(db.Pool, Config{LeaseTTL: time.Second})
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	brokertest.Eventually(t, 20*time.Second, "the lane of a relay that stands still inside a transaction to be taken", func() bool {
 		leases, err := other.Take(t.Context(), []int32{lane}, 1, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(leases) == 1 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the lane of a relay that stands still inside a transaction cannot be taken")
-		}
-	}
+		return len(leases) == 1
+	})
 }

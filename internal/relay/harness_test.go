@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/internal/relay"
@@ -115,15 +116,12 @@ func (b *bundle) counts() map[string]int {
 // until waits for the statuses to be exactly these.
 func (b *bundle) until(want map[string]int) {
 	b.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	var got map[string]int
-	for time.Now().Before(deadline) {
-		if got = b.counts(); fmt.Sprint(got) == fmt.Sprint(want) {
-			return
+	defer func() {
+		if b.t.Failed() {
+			b.t.Logf("rows are %v, want %v", b.counts(), want)
 		}
-		time.Sleep(10 * time.Millisecond) // between two looks at the table
-	}
-	b.t.Fatalf("rows are %v, want %v", got, want)
+	}()
+	brokertest.Eventually(b.t, 20*time.Second, "the rows' statuses", func() bool { return fmt.Sprint(b.counts()) == fmt.Sprint(want) })
 }
 
 // inOrder fails where the first store of a key's rows breaks their order.
@@ -156,19 +154,15 @@ func (b *bundle) inOrder(ids []uuid.UUID) {
 
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks
-	}
+	brokertest.Eventually(t, 15*time.Second, what, ok)
 }
 
 // never fails when the condition comes true within the period.
 func never(t *testing.T, period time.Duration, what string, bad func() bool) {
 	t.Helper()
-	for end := time.Now().Add(period); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // between two looks
+	looks := time.NewTicker(10 * time.Millisecond)
+	defer looks.Stop()
+	for end := time.Now().Add(period); time.Now().Before(end); <-looks.C {
 		if bad() {
 			t.Fatal(what)
 		}

@@ -158,7 +158,7 @@ func TestAnOperatorWhoLeavesDoesNotKeepTheLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer left.Rollback(t.Context()) //nolint:errcheck // the server has ended it
+	defer left.Rollback(t.Context()) // the server has ended it
 	var result string
 	if err := left.QueryRow(t.Context(), `select result from messaging_outbox_operate('REDRIVE', array[$1::uuid], array[$2::integer], 'left open')`,
 		seen.MessageID, seen.Version).Scan(&result); err != nil || result != "DONE" {

@@ -95,15 +95,14 @@ func (p *pump) probe(ctx context.Context, forBroker, forDestination bool) {
 	var t tickets
 	ok := true
 	if forBroker {
-		if t.broker, ok = p.broker.breaker.reserve(); !ok {
-			return
-		}
+		t.broker, ok = p.broker.breaker.reserve()
 	}
-	if forDestination {
-		if t.own, ok = p.breaker.reserve(); !ok {
-			p.broker.breaker.release(t.broker)
-			return
-		}
+	if ok && forDestination {
+		t.own, ok = p.breaker.reserve()
+	}
+	if !ok {
+		p.giveTickets(&t)
+		return
 	}
 	p.probing = true
 	p.wg.Go(func() {

@@ -217,7 +217,7 @@ func (p *pump) findProbeRow(ctx context.Context, now time.Time, rows int) bool {
 	p.probes++
 	p.next++
 	for i := range 3 {
-		found := false
+		var found bool
 		switch (p.probes + i) % 3 {
 		case 0:
 			found = p.claim(ctx, now, rows, nil)

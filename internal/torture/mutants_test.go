@@ -111,7 +111,8 @@ func hardest() Plan {
 		crash(Kafka),
 		crash(Rabbit),
 		{Rest: 3500 * ms, Faults: []Fault{ // the rows that waited go out, and nobody hears of it
-			{Target: Rabbit, Kind: Unbind, For: 1500 * ms}, {Target: Rabbit, Kind: Silence, After: 2000 * ms, For: 900 * ms},
+			{Target: Rabbit, Kind: Unbind, For: 1500 * ms},
+			{Target: Rabbit, Kind: Silence, After: 2000 * ms, For: 900 * ms},
 			{Target: Relay, Kind: Kill, Number: All, After: 2600 * ms, For: 300 * ms},
 		}},
 		{Rest: 3500 * ms, Faults: []Fault{{Target: Rows, Kind: Lock, For: 5000 * ms}, {Target: Relay, Kind: Pause, Number: 0, After: 100 * ms, For: 5500 * ms}}},

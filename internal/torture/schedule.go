@@ -122,7 +122,7 @@ type planner struct {
 
 // NewPlan draws a schedule that lasts about as long as asked for. server says that PostgreSQL itself may be killed.
 func NewPlan(seed uint64, length time.Duration, relays int, lease time.Duration, server bool) Plan {
-	p := planner{r: rand.New(rand.NewPCG(seed, 0x7e1a)), relays: relays, lease: lease, server: server} //nolint:gosec // it must be repeatable
+	p := planner{r: rand.New(rand.NewPCG(seed, 0x7e1a)), relays: relays, lease: lease, server: server} // it must be repeatable
 	var plan Plan
 	for total := time.Duration(0); total < length; total += plan[len(plan)-1].length() {
 		s := Step{Rest: p.between(100, 1500)}
@@ -221,7 +221,8 @@ func (p *planner) combination() []Fault {
 		return []Fault{{Target: broker, Kind: Deaf, For: d}, {Target: Relay, Kind: Kill, Number: All, After: half(d), For: p.brief()}}
 	case 2: // rows wait for their key, and the relay that sends them at last dies
 		return []Fault{
-			{Target: Rabbit, Kind: Unbind, For: d}, {Target: Relay, Kind: Kill, Number: p.one(), After: d + p.between(50, 300), For: p.brief()},
+			{Target: Rabbit, Kind: Unbind, For: d},
+			{Target: Relay, Kind: Kill, Number: p.one(), After: d + p.between(50, 300), For: p.brief()},
 			{Target: Rabbit, Kind: Silence, After: d, For: p.between(300, 900)},
 		}
 	case 3: // it sleeps through its lease with rows at the broker, which is silent when it wakes

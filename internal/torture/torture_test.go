@@ -48,7 +48,7 @@ func TestTorture(t *testing.T) {
 	r := Run(t, Options{
 		Seed: *seedFlag, Length: time.Duration(minutes * float64(time.Minute)), Rate: *rateFlag, Program: build(t), OwnPostgres: long, Logs: *logsFlag,
 	})
-	fmt.Printf("\n%s\n", r)
+	t.Logf("\n%s", r)
 	if *reportFlag != "" {
 		if err := os.WriteFile(*reportFlag, []byte(r.String()), 0o600); err != nil {
 			t.Error(err)

@@ -132,7 +132,7 @@ func (w *world) file(rabbitUser string) tree {
 				rabbitTasks: queue(rabbitTasks),
 			},
 		},
-		"security": tree{"credentials": tree{"rabbit": tree{"mechanism": "PLAIN", "username": rabbitUser, "password": "env:TEST_RABBIT_PASSWORD"}}},
+		"security": tree{"credentials": tree{"rabbit": tree{"mechanism": "PLAIN", "username": rabbitUser, "password": "env:TEST_RABBIT_PASSWORD"}}}, //nolint:gosec // the name of a variable
 		"relay": tree{
 			"lease": lease.String(), "poll": "100ms", "batch": 50, "attempts": maxAttempts, "drain": "5s",
 			"backoff": tree{"initial": "200ms", "max": "2s"},

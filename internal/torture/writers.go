@@ -36,7 +36,7 @@ const writerCount = 6
 func (w *writers) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for i := range writerCount {
-		wg.Go(func() { w.write(ctx, rand.New(rand.NewPCG(w.seed, uint64(i)))) }) //nolint:gosec // it must be repeatable
+		wg.Go(func() { w.write(ctx, rand.New(rand.NewPCG(w.seed, uint64(i)))) }) // it must be repeatable
 	}
 	wg.Wait()
 }
@@ -99,9 +99,9 @@ func (w *writers) transaction(r *rand.Rand) int {
 func (w *writers) draft(r *rand.Rand, destination string, place int) draft {
 	d := draft{header: fmt.Sprint(r.Uint32())}
 	d.ID, d.Destination, d.Place = uuid.Must(uuid.NewV7()).String(), destination, place
-	switch n := r.IntN(10); {
-	case n == 0: // no key
-	case n == 1:
+	switch r.IntN(10) {
+	case 0: // no key
+	case 1:
 		d.Key = "hot"
 	default:
 		d.Key = fmt.Sprint("k", r.IntN(keysEach))
