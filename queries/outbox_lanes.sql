@@ -55,7 +55,7 @@ with recursive pending(lane) as (
 )
 select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolean as waiting,
        coalesce(extract(epoch from f.due - clock_timestamp()) * 1000, 1e15)::float8 as due_in_ms,
-       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.changes, 0)::bigint as changes,
+       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.changes, 0)::bigint as changes, clock_timestamp()::timestamptz as now,
        (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
               select from messaging_outbox_relay r
@@ -63,14 +63,15 @@ select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolea
   from found f left join messaging_outbox_lane l on l.lane = f.lane;
 
 -- name: TakeLanes :many
--- Free lanes, and expired ones where @rob allows it; the own ones too, since whoever asks for those does not know them:
+-- Free lanes, and expired ones until @rob: a statement that stood still with the server would find those of relays expired
+-- that only could not renew. The own ones too, since whoever asks for those does not know them:
 -- the answer was lost when they were taken, or somebody wrote another epoch. The epoch is taken from the clock as well,
 -- so that not even a promoted standby, which may have lost the last increments, uses one twice; one at the end of its
 -- range, which only a hand can have written, starts again at the clock.
 with free as (
   select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
    where l.lane = any(@lanes::integer[])
-     and (l.owner is null or l.owner = @owner::uuid or (@rob::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
+     and (l.owner is null or l.owner = @owner::uuid or (clock_timestamp() <= @rob::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
                 where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves))))))

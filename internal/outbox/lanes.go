@@ -34,6 +34,7 @@ type Work struct {
 	Owner   uuid.UUID // uuid.Nil: free
 	Expired bool
 	Changes int64
+	Now     time.Time // by the database clock
 }
 
 // Peer is a live relay.
@@ -107,7 +108,7 @@ func (s *Store) FindWork(ctx context.Context) (work []Work, err error) {
 		work = make([]Work, 0, len(rows))
 		for _, r := range rows {
 			w := Work{
-				Lane: r.Lane, Destination: r.Destination, Pending: r.Pending, Waiting: r.Waiting, Expired: r.Expired, Changes: r.Changes,
+				Lane: r.Lane, Destination: r.Destination, Pending: r.Pending, Waiting: r.Waiting, Expired: r.Expired, Changes: r.Changes, Now: r.Now,
 				Due: inMilliseconds(r.DueInMs),
 			}
 			if r.Owner != nil {
@@ -120,9 +121,14 @@ func (s *Store) FindWork(ctx context.Context) (work []Work, err error) {
 	return work, err
 }
 
-// Take leases up to want of the lanes: free ones, and where rob is set those whose lease has expired. Lanes that this
-// process has already get a new epoch: ask for one only if its earlier lease never became known here.
-func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob bool) (leases []Lease, err error) {
+// Take leases up to want of the lanes: free ones, and those whose lease has expired if it runs soon after rob, a moment by
+// the database clock; zero leaves them alone. A third of a lease later it leaves them too: then the server stood still, and
+// their owners could not renew. Lanes that this process has already get a new epoch: ask for one only if its earlier lease
+// never became known here.
+func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob time.Time) (leases []Lease, err error) {
+	if !rob.IsZero() {
+		rob = rob.Add(s.c.LeaseTTL / 3)
+	}
 	err = s.do(ctx, "take lanes", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.TakeLanes(ctx, outboxdb.TakeLanesParams{Owner: s.c.Owner, Ttl: s.c.LeaseTTL, Lanes: lanes, Rob: rob, Want: int32(want)})
 		leases = make([]Lease, 0, len(rows))

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/google/uuid"
 )
 
@@ -62,6 +63,30 @@ func TestRenewAndGiveBack(t *testing.T) {
 	for _, l := range again {
 		if l.Epoch <= epochOf(leases, l.Lane) {
 			t.Errorf("an epoch was used twice")
+		}
+	}
+}
+
+// A statement that takes expired lanes and stood still with the server takes none: their owners could not renew meanwhile.
+func TestALateTakeRobsNobody(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 9*time.Second)
+	leases := b.takeAll(t, b.store, false)
+	lane := []int32{leases[0].Lane}
+	if _, err := b.db.Exec(t.Context(), `update messaging_outbox_lane set lease_until = clock_timestamp() - interval '1 second'`); err != nil {
+		t.Fatal(err)
+	}
+	other := outbox.New(b.db.Pool, outbox.Config{Name: "b", LeaseTTL: 9 * time.Second})
+	for _, c := range []struct {
+		name string
+		at   time.Time
+		want int
+	}{
+		{"never", time.Time{}, 0}, {"a third of a lease ago and more", time.Now().Add(-4 * time.Second), 0}, {"now", time.Now(), 1},
+	} {
+		got, err := other.Take(t.Context(), lane, 1, c.at)
+		if err != nil || len(got) != c.want {
+			t.Errorf("%s: took %d lanes, %v, want %d", c.name, len(got), err, c.want)
 		}
 	}
 }

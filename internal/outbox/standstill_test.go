@@ -23,7 +23,7 @@ func TestAProcessThatStandsStillKeepsNoLocks(t *testing.T) {
 	if err := db.QueryRow(t.Context(), `select min(lane) from messaging_outbox_lane`).Scan(&lane); err != nil {
 		t.Fatal(err)
 	}
-	if leases, err := stopped.Take(t.Context(), []int32{lane}, 1, false); err != nil || len(leases) != 1 {
+	if leases, err := stopped.Take(t.Context(), []int32{lane}, 1, time.Time{}); err != nil || len(leases) != 1 {
 		t.Fatalf("took %d lanes, %v", len(leases), err)
 	}
 	tx, err := db.BeginTx(t.Context(), pgx.TxOptions{})
@@ -38,7 +38,7 @@ func TestAProcessThatStandsStillKeepsNoLocks(t *testing.T) {
 	}
 	other := New(db.Pool, Config{LeaseTTL: time.Second})
 	brokertest.Eventually(t, 20*time.Second, "the lane of a relay that stands still inside a transaction to be taken", func() bool {
-		leases, err := other.Take(t.Context(), []int32{lane}, 1, true)
+		leases, err := other.Take(t.Context(), []int32{lane}, 1, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func TestStatsShowLeasesAndServers(t *testing.T) {
 	for _, w := range work {
 		lanes = append(lanes, w.Lane)
 	}
-	leases, err := s.Take(t.Context(), lanes, len(lanes), false)
+	leases, err := s.Take(t.Context(), lanes, len(lanes), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,11 @@ func (b *bundle) takeAll(t *testing.T, s *outbox.Store, rob bool) []outbox.Lease
 		}
 		lanes = append(lanes, lane)
 	}
-	leases, err := s.Take(t.Context(), lanes, len(lanes), rob)
+	var at time.Time
+	if rob {
+		at = time.Now()
+	}
+	leases, err := s.Take(t.Context(), lanes, len(lanes), at)
 	if err != nil {
 		t.Fatal(err)
 	}

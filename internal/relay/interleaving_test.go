@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/internal/relay"
@@ -127,7 +128,7 @@ func TestALaneTakenWithoutAnAnswerIsServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range work {
-			if _, err := store.Take(t.Context(), []int32{w.Lane}, 1, false); err != nil {
+			if _, err := store.Take(t.Context(), []int32{w.Lane}, 1, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -216,7 +216,10 @@ func (s *scout) take(ctx context.Context, p *pump, wanted []outbox.Work, room in
 	if len(lanes) == 0 {
 		return nil
 	}
-	rob := int64(s.r.since()) >= s.r.robAfter.Load()
+	var rob time.Time
+	if int64(s.r.since()) >= s.r.robAfter.Load() {
+		rob = wanted[0].Now
+	}
 	start := s.r.since()
 	leases, err := s.r.c.Store.Take(ctx, lanes, len(lanes), rob)
 	if err != nil {

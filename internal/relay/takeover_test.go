@@ -24,7 +24,7 @@ func TestARelayThatDiedIsTakenOver(t *testing.T) {
 	for _, w := range work {
 		lanes = append(lanes, w.Lane)
 	}
-	leases, err := dead.Take(t.Context(), lanes, len(lanes), false)
+	leases, err := dead.Take(t.Context(), lanes, len(lanes), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestARowThatKillsItsRelayIsParkedAlone(t *testing.T) {
 		if err := b.db.QueryRow(t.Context(), `select lane from messaging_outbox where message_id = $1`, ids[0]).Scan(&lane); err != nil {
 			t.Fatal(err)
 		}
-		leases, err := dead.Take(t.Context(), []int32{lane}, 1, true)
+		leases, err := dead.Take(t.Context(), []int32{lane}, 1, time.Now().Add(time.Minute))
 		if err != nil || len(leases) != 1 {
 			t.Fatalf("took %d lanes, %v", len(leases), err)
 		}

@@ -7,9 +7,9 @@ package outboxdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
-	"time"
 )
 
 const cleanLanes = `-- name: CleanLanes :many
@@ -78,7 +78,7 @@ with recursive pending(lane) as (
 )
 select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolean as waiting,
        coalesce(extract(epoch from f.due - clock_timestamp()) * 1000, 1e15)::float8 as due_in_ms,
-       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.changes, 0)::bigint as changes,
+       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.changes, 0)::bigint as changes, clock_timestamp()::timestamptz as now,
        (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
               select from messaging_outbox_relay r
@@ -94,6 +94,7 @@ type FindWorkRow struct {
 	Destination string
 	Owner       *uuid.UUID
 	Changes     int64
+	Now         time.Time
 	Expired     bool
 }
 
@@ -115,6 +116,7 @@ func (q *Queries) FindWork(ctx context.Context) ([]FindWorkRow, error) {
 			&i.Destination,
 			&i.Owner,
 			&i.Changes,
+			&i.Now,
 			&i.Expired,
 		); err != nil {
 			return nil, err
@@ -476,7 +478,7 @@ const takeLanes = `-- name: TakeLanes :many
 with free as (
   select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
    where l.lane = any($3::integer[])
-     and (l.owner is null or l.owner = $1::uuid or ($4::boolean and (l.lease_until is null or l.lease_until <= clock_timestamp()
+     and (l.owner is null or l.owner = $1::uuid or (clock_timestamp() <= $4::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
                 where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves))))))
@@ -494,7 +496,7 @@ type TakeLanesParams struct {
 	Owner uuid.UUID
 	Ttl   time.Duration
 	Lanes []int32
-	Rob   bool
+	Rob   time.Time
 	Want  int32
 }
 
@@ -509,7 +511,8 @@ type TakeLanesRow struct {
 	OpenWindow  bool
 }
 
-// Free lanes, and expired ones where @rob allows it; the own ones too, since whoever asks for those does not know them:
+// Free lanes, and expired ones until @rob: a statement that stood still with the server would find those of relays expired
+// that only could not renew. The own ones too, since whoever asks for those does not know them:
 // the answer was lost when they were taken, or somebody wrote another epoch. The epoch is taken from the clock as well,
 // so that not even a promoted standby, which may have lost the last increments, uses one twice; one at the end of its
 // range, which only a hand can have written, starts again at the clock.
