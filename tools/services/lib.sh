@@ -119,15 +119,23 @@ gone() { # gone SECONDS PID...
     done
   done
 }
-signal() { # signal SIGNAL PIDFILE; after STOP it returns when every thread stands, which on a busy machine takes a moment
-  local p end=$((SECONDS + 20))
+# stand PID...: returns when every thread of them stands or is dead, which after a signal to stop takes a moment on a busy
+# machine.
+stand() {
+  local end=$((SECONDS + 20)) p
+  for p in "$@"; do
+    # shellcheck disable=SC2143 # with -q the first grep may be cut off, which pipefail takes for a failure
+    while [ -n "$(grep -hs '^State:' /proc/"$p"/task/*/status | grep -vE '[TZX] \(')" ]; do
+      [ $SECONDS -lt $end ] || { echo "${0##*/}: process $p does not stop" >&2; exit 1; }
+      sleep 0.01
+    done
+  done
+}
+signal() { # signal SIGNAL PIDFILE; after STOP it returns when the process stands
+  local p
   p=$(pid_of "$2") || { echo "${0##*/}: it does not run" >&2; exit 1; }
   kill "-$1" "$p"
-  [ "$1" = STOP ] || return 0
-  while [ -n "$(grep -hs '^State:' /proc/"$p"/task/*/status | grep -v 'T (stopped)')" ]; do
-    [ $SECONDS -lt $end ] || { echo "${0##*/}: it does not stop" >&2; exit 1; }
-    sleep 0.01
-  done
+  [ "$1" != STOP ] || stand "$p"
 }
 
 # certificates DIR CLIENT: an authority, a certificate for localhost, and one whose common name is CLIENT.

@@ -152,7 +152,12 @@ start | start-node) start ;;
 env) print_env ;;
 status) if p=$(pid_of "$D/pid"); then echo "PostgreSQL $MAJOR runs, pid $p"; else echo "PostgreSQL $MAJOR is stopped"; fi ;;
 kill) kill_all ;;
-pause) signal_family STOP ;;
+pause)
+  signal STOP "$D/pid" # first, so that it forks no session that the next line does not see
+  signal_family STOP
+  mapfile -t all < <(family)
+  stand "${all[@]}"
+  ;;
 resume) signal_family CONT ;;
 stop) stop ;;
 destroy) stop; release_ports; rm -rf "$D" ;;
