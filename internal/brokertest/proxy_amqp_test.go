@@ -45,21 +45,34 @@ func TestAMQPTrapCutBefore(t *testing.T) {
 
 func TestAMQPTrapCutAtAnswer(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]Fault{"at the answer": CutAtAnswer, "after": CutAfter} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p, vhost, ch := behindProxy(t)
-			confirmed(t, send(t, ch, "", "orders", 1))
-			trap := p.Trap(fault, 1, nil)
-			confirmation := send(t, ch, "", "orders", 2)
-			trap.Wait(t, 1, 10*time.Second)
-			closed(t, ch)
-			if confirmed(t, confirmation) {
-				t.Error("confirmed though the answer was lost")
-			}
-			Eventually(t, 10*time.Second, "both messages are stored", func() bool { return vhost.Ready(t, "orders") == 2 })
-		})
+	vhost := cutAfterSending(t, CutAtAnswer)
+	Eventually(t, 10*time.Second, "both messages are stored", func() bool { return vhost.Ready(t, "orders") == 2 })
+}
+
+// RabbitMQ may hear of the end before its channel has taken the message in, and then drops it: stored or not, nobody knows.
+func TestAMQPTrapCutAfter(t *testing.T) {
+	t.Parallel()
+	vhost := cutAfterSending(t, CutAfter)
+	if n := vhost.Ready(t, "orders"); n != 1 && n != 2 {
+		t.Errorf("%d messages stored, want 1 or 2", n)
 	}
+}
+
+// cutAfterSending sends two messages and cuts the connection at the second, whose confirm must not come.
+func cutAfterSending(t *testing.T, fault Fault) *Vhost {
+	t.Helper()
+	p, vhost, ch := behindProxy(t)
+	if !confirmed(t, send(t, ch, "", "orders", 1)) {
+		t.Fatal("the first message is not confirmed")
+	}
+	trap := p.Trap(fault, 1, nil)
+	confirmation := send(t, ch, "", "orders", 2)
+	trap.Wait(t, 1, 10*time.Second)
+	closed(t, ch)
+	if confirmed(t, confirmation) {
+		t.Error("confirmed though the answer was lost")
+	}
+	return vhost
 }
 
 func TestAMQPTrapSwallowsOneConfirm(t *testing.T) {

@@ -13,7 +13,8 @@ type Fault int
 const (
 	// CutBefore cuts the connection instead of forwarding: nothing is stored.
 	CutBefore Fault = iota
-	// CutAfter forwards and cuts at once: the broker gets it all, some time later, and the client cannot know.
+	// CutAfter forwards and cuts at once: the broker gets it all, some time later, and the client cannot know. RabbitMQ may
+	// hear of the end before its channel has taken the message in, and then does not store it.
 	CutAfter
 	// CutAtAnswer forwards and cuts when the broker has answered: stored, as far as the answer was good, and unheard.
 	CutAtAnswer
