@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,84 @@ func TestOwnPostgres(t *testing.T) {
 	server.Resume(1)
 	if _, err := query(); err != nil {
 		t.Errorf("after resume: %v", err)
+	}
+}
+
+// ask a server one thing, by a session of its own.
+func ask(t *testing.T, url, sql string) (answer string, err error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	err = conn.QueryRow(ctx, sql).Scan(&answer)
+	return answer, err
+}
+
+func TestOwnPostgresWithAStandby(t *testing.T) {
+	t.Parallel()
+	server := StartPostgres(t, PostgresOptions{Major: 16, Standby: true})
+	standby := server.Env("PG_STANDBY_URL_16")
+	if got, err := ask(t, standby, `select pg_is_in_recovery()::text`); err != nil || got != "true" {
+		t.Fatalf("in recovery: %s, %v", got, err)
+	}
+	server.Kill(1)
+	if got, err := ask(t, standby, `select pg_promote()::text`); err != nil || got != "true" {
+		t.Fatalf("promoted: %s, %v", got, err)
+	}
+	server.Pause(2)
+	server.Resume(2)
+	if _, err := ask(t, standby, `select pg_is_in_recovery()::text`); err != nil {
+		t.Errorf("after the pause: %v", err)
+	}
+	server.Kill(2)
+	server.StartNode(2)
+	if got, err := ask(t, standby, `select pg_is_in_recovery()::text`); err != nil || got != "false" {
+		t.Errorf("in recovery after the promotion: %s, %v", got, err)
+	}
+}
+
+func TestOwnPostgresWithClockAndDisk(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("not proved here: a disk of its own needs root")
+	}
+	server := StartPostgres(t, PostgresOptions{Major: 18, OwnClock: true, Disk: 120})
+	url := server.Env("PG_URL_18")
+	for _, off := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		server.SetClock(off)
+		Eventually(t, 10*time.Second, "the server to have the new time", func() bool {
+			now, err := ask(t, url, `select extract(epoch from clock_timestamp())::bigint::text`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var seconds int64
+			if _, err := fmt.Sscan(now, &seconds); err != nil {
+				t.Fatal(err)
+			}
+			return time.Unix(seconds, 0).Sub(time.Now().Add(off)).Abs() < time.Minute
+		})
+	}
+	server.Fill()
+	create := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		_, err = conn.Exec(ctx, `create table filler as select repeat('x', 1000) as x from generate_series(1, 2000)`)
+		return err
+	}
+	if err := create(); err == nil || !strings.Contains(err.Error(), "53100") {
+		t.Errorf("on a full disk: %v", err)
+	}
+	server.Free()
+	if err := create(); err != nil {
+		t.Errorf("with room again: %v", err)
 	}
 }
 

@@ -40,24 +40,6 @@ func StartRabbitMQ(t testing.TB, o RabbitOptions) *Server {
 	return start(t, "rabbitmq.sh", map[string]any{"RMQ_NODES": o.Nodes, "RMQ_CONF": strings.Join(o.Conf, " ")})
 }
 
-// PostgresOptions are the settings of a PostgreSQL of its own.
-type PostgresOptions struct {
-	// Major is 16, 17 (the default) or 18.
-	Major int
-	// Conf are settings name=value; values without blanks.
-	Conf []string
-}
-
-// StartPostgres starts a PostgreSQL for this test alone; about 2 s. It is ended with the test. Kill and StartNode are a
-// crash and its recovery. The address is Env("PG_URL_17"), for the major version asked for.
-func StartPostgres(t testing.TB, o PostgresOptions) *Server {
-	t.Helper()
-	if o.Major == 0 {
-		o.Major = 17
-	}
-	return start(t, "postgres.sh", map[string]any{"PG_MAJOR": o.Major, "PG_CONF": strings.Join(o.Conf, " ")})
-}
-
 // StartPgBouncer starts a PgBouncer in transaction mode for this test alone, in front of the PostgreSQL at target, a
 // URL; it has pool connections to the server for each database. It is ended with the test. The address is
 // Env("PGBOUNCER_ADDR"); whoever connects there becomes target's user.
