@@ -2,19 +2,23 @@
 -- Counters may have been edited by hand to their ends, and below zero: arithmetic that fails here would fail for ever, and
 -- for every row of the batch.
 
--- name: RecordConfirmed :many
+-- name: RecordConfirmed :execrows
+-- One index scan over the ids: a join would put each row together with its place in the list, which costs more than to
+-- look its position up by its id. What does not depend on the row is a subquery, evaluated once. No row is given back; published_at, the start of the transaction, tells what was written.
 update messaging_outbox o
-   set status = 'PUBLISHED', attempts = least(greatest(o.attempts, 0)::bigint + 1, 2147483647)::integer, published_at = clock_timestamp(), published_by = @owner::uuid,
-       next_attempt_at = null, last_outcome = 'CONFIRMED', last_transmission = 'TRANSMITTED', last_confirmation = r.level::messaging_outbox_confirmation,
-       last_routing = r.routing::messaging_outbox_routing, last_position = nullif(r.position, ''), last_failure_category = null, last_failure_code = null,
-       last_failure_detail = null, version = o.version % 2147483647 + 1
-  from (select unnest(@ids::uuid[]) as id, unnest(@levels::text[]) as level, unnest(@routings::text[]) as routing,
-              unnest(@positions::text[]) as position) as r
- where o.message_id = r.id and o.status <> 'PUBLISHED' and o.lane = any(array(
+   set status = 'PUBLISHED', attempts = least(greatest(o.attempts, 0)::bigint + 1, 2147483647)::integer, published_at = now(), published_by = @owner::uuid,
+       next_attempt_at = null, last_outcome = 'CONFIRMED', last_transmission = 'TRANSMITTED', last_confirmation = (select cast(@level::text as messaging_outbox_confirmation)),
+       last_routing = (select cast(@routing::text as messaging_outbox_routing)), last_position = (select cast(@positions::text as jsonb)) ->> o.message_id::text,
+       last_failure_category = null, last_failure_code = null, last_failure_detail = null, version = o.version % 2147483647 + 1
+ where o.message_id = any(@ids::uuid[]) and o.status <> 'PUBLISHED' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = @owner::uuid order by l.lane for key share of l))
-returning o.message_id;
+    where l.owner = @owner::uuid order by l.lane for key share of l));
+
+-- name: ConfirmedAt :many
+-- Of these rows, those that one transaction of RecordConfirmed wrote: PUBLISHED is final, so they still say so.
+select o.message_id from messaging_outbox o
+ where o.message_id = any(@ids::uuid[]) and o.status = 'PUBLISHED' and o.published_by = @owner::uuid and o.published_at = @at::timestamptz;
 
 -- name: RecordOthers :many
 -- Everything but CONFIRMED carries the version that the claim read: a statement repeated after a lost answer charges

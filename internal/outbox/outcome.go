@@ -34,21 +34,26 @@ type Outcome struct {
 // because the lane is lost, the row has changed since or was published already; see [Store.StillOpen].
 func (s *Store) Record(ctx context.Context, outcomes []Outcome) (missed []uuid.UUID, err error) {
 	r := newRecord(s.c.Owner, outcomes)
-	var written []uuid.UUID
-	err = s.do(ctx, "record outcomes", func(ctx context.Context, q *outboxdb.Queries) (err error) {
-		if len(r.others.Ids) == 0 && len(r.closed.Ids) == 0 {
-			written, err = q.RecordConfirmed(ctx, r.confirmed) // the hot path: one round trip
-			return err
-		}
-		written, err = s.recordAll(ctx, r)
+	var w written
+	err = s.do(ctx, "record outcomes", func(ctx context.Context, _ *outboxdb.Queries) (err error) {
+		w, err = s.record(ctx, r)
 		return err
 	})
-	if err != nil || len(written) == len(outcomes) {
+	if err != nil || w.confirmed+len(w.others) == len(outcomes) {
 		return nil, err
 	}
-	seen := make(map[uuid.UUID]bool, len(written))
-	for _, id := range written {
+	seen := make(map[uuid.UUID]bool, len(outcomes))
+	for _, id := range w.others {
 		seen[id] = true
+	}
+	if w.confirmed > 0 {
+		confirmed, err := s.confirmedAt(ctx, r, w.at)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range confirmed {
+			seen[id] = true
+		}
 	}
 	for _, o := range outcomes {
 		if !seen[o.ID] {
@@ -58,46 +63,71 @@ func (s *Store) Record(ctx context.Context, outcomes []Outcome) (missed []uuid.U
 	return missed, nil
 }
 
-// recordAll writes outcomes of every kind as one transaction in one round trip.
-func (s *Store) recordAll(ctx context.Context, r *record) (written []uuid.UUID, err error) {
+// written is what a transaction that records did: how many rows were confirmed, which others were written, and when
+// it began.
+type written struct {
+	confirmed int
+	others    []uuid.UUID
+	at        time.Time
+}
+
+// record writes outcomes of every kind as one transaction in one round trip.
+func (s *Store) record(ctx context.Context, r *record) (w written, err error) {
 	var c capture
 	q := outboxdb.New(&c)
-	if len(r.confirmed.Ids) > 0 {
-		_, _ = q.RecordConfirmed(ctx, r.confirmed)
+	for _, p := range r.confirmed {
+		_, _ = q.RecordConfirmed(ctx, p)
 	}
 	if len(r.others.Ids) > 0 {
 		_, _ = q.RecordOthers(ctx, r.others)
 	}
-	counted := len(c.statements)
 	if len(r.closed.Ids) > 0 {
 		_ = q.CloseWindowIDs(ctx, r.closed)
 	}
 	t, err := s.pipe.start(ctx, c.statements)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	for i := range c.statements {
-		if i >= counted {
-			if _, err := t.results.Exec(); err != nil {
-				return nil, t.finish(err)
-			}
-			continue
+	w.at = t.began
+	for range r.confirmed {
+		tag, err := t.results.Exec()
+		if err != nil {
+			return w, t.finish(err)
 		}
+		w.confirmed += int(tag.RowsAffected())
+	}
+	if len(r.others.Ids) > 0 {
 		rows, err := t.results.Query()
-		if err != nil {
-			return nil, t.finish(err)
+		if err == nil {
+			w.others, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		if err != nil {
-			return nil, t.finish(err)
+			return w, t.finish(err)
 		}
-		written = append(written, ids...)
 	}
-	return written, t.finish(nil)
+	if len(r.closed.Ids) > 0 {
+		if _, err := t.results.Exec(); err != nil {
+			return w, t.finish(err)
+		}
+	}
+	return w, t.finish(nil)
+}
+
+// confirmedAt tells which rows a transaction confirmed that did not confirm them all.
+func (s *Store) confirmedAt(ctx context.Context, r *record, at time.Time) (ids []uuid.UUID, err error) {
+	p := outboxdb.ConfirmedAtParams{Owner: s.c.Owner, At: at}
+	for _, c := range r.confirmed {
+		p.Ids = append(p.Ids, c.Ids...)
+	}
+	err = s.do(ctx, "look for confirmed rows", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+		ids, err = q.ConfirmedAt(ctx, p)
+		return err
+	})
+	return ids, err
 }
 
 type record struct {
-	confirmed outboxdb.RecordConfirmedParams
+	confirmed []outboxdb.RecordConfirmedParams // one for each evidence: a broker gives the same one to nearly all
 	others    outboxdb.RecordOthersParams
 	closed    outboxdb.CloseWindowIDsParams
 }
@@ -108,13 +138,14 @@ func newRecord(owner uuid.UUID, outcomes []Outcome) *record {
 	r := &record{}
 	var lanes []int32
 	var epochs []int64
+	var confirmed []*confirmation
 	// In the order of their ids the rows of one page of the table, and of the index, are met one after the other.
 	ordered := make([]*Outcome, len(outcomes))
 	for i := range outcomes {
 		ordered[i] = &outcomes[i]
 	}
 	slices.SortFunc(ordered, func(a, b *Outcome) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	for _, o := range ordered {
+	for i, o := range ordered {
 		if !leased(lanes, epochs, o) {
 			lanes, epochs = append(lanes, o.Lane), append(epochs, o.Epoch)
 		}
@@ -122,19 +153,44 @@ func newRecord(owner uuid.UUID, outcomes []Outcome) *record {
 			r.closed.Ids = append(r.closed.Ids, o.ID)
 		}
 		if o.Status == Published {
-			r.confirmed.Ids = append(r.confirmed.Ids, o.ID)
-			r.confirmed.Levels = append(r.confirmed.Levels, o.Result.Evidence.Level.String())
-			r.confirmed.Routings = append(r.confirmed.Routings, o.Result.Routing.String())
-			r.confirmed.Positions = append(r.confirmed.Positions, position(o.Result))
+			confirmed = confirm(confirmed, o, len(ordered)-i)
 			continue
 		}
 		r.other(o)
 	}
 	lanes, epochs = inOrder(lanes, epochs)
-	r.confirmed.Owner, r.confirmed.Lanes, r.confirmed.Epochs = owner, lanes, epochs
+	for _, c := range confirmed {
+		r.confirmed = append(r.confirmed, outboxdb.RecordConfirmedParams{
+			Owner: owner, Lanes: lanes, Epochs: epochs, Ids: c.ids, Positions: c.positions.object(),
+			Level: c.level.String(), Routing: c.routing.String(),
+		})
+	}
 	r.others.Owner, r.others.Lanes, r.others.Epochs = owner, lanes, epochs
 	r.closed.Owner, r.closed.Lanes, r.closed.Epochs = owner, lanes, epochs
 	return r
+}
+
+// confirmation are the rows that were confirmed by the same evidence.
+type confirmation struct {
+	level     messaging.ConfirmationLevel
+	routing   messaging.Routing
+	ids       []uuid.UUID
+	positions positions
+}
+
+// confirm puts a row to those with its evidence; more is how many rows may follow.
+func confirm(all []*confirmation, o *Outcome, more int) []*confirmation {
+	at := slices.IndexFunc(all, func(c *confirmation) bool {
+		return c.level == o.Result.Evidence.Level && c.routing == o.Result.Routing
+	})
+	if at < 0 {
+		at = len(all)
+		all = append(all, &confirmation{level: o.Result.Evidence.Level, routing: o.Result.Routing, ids: make([]uuid.UUID, 0, more)})
+	}
+	c := all[at]
+	c.ids = append(c.ids, o.ID)
+	c.positions.add(o.ID, position(o.Result), more)
+	return all
 }
 
 // leased tells whether the lane of an outcome is named already, under the same epoch: a lane may have been lost and come

@@ -22,7 +22,10 @@ const settings = `select set_config('enable_seqscan', 'off', true), set_config('
  set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
  set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
  set_config('synchronous_commit', 'on', true), set_config('statement_timeout', '5000', true),
- set_config('idle_in_transaction_session_timeout', '5000', true)`
+ set_config('idle_in_transaction_session_timeout', '5000', true), now()`
+
+// settingsBefore is how many columns stand before the time.
+const settingsBefore = 10
 
 // pipeline runs each statement as a transaction of its own in one round trip.
 type pipeline struct{ pool *pgxpool.Pool }
@@ -69,10 +72,13 @@ func (p pipeline) start(ctx context.Context, statements []statement) (*transacti
 	}
 	b.Queue("commit")
 	t := &transaction{conn: conn, results: conn.SendBatch(ctx, b)}
-	for range 2 {
-		if _, err := t.results.Exec(); err != nil {
-			return nil, t.finish(err)
-		}
+	if _, err := t.results.Exec(); err != nil {
+		return nil, t.finish(err)
+	}
+	var columns [settingsBefore + 1]any
+	columns[settingsBefore] = &t.began
+	if err := t.results.QueryRow().Scan(columns[:]...); err != nil {
+		return nil, t.finish(err)
 	}
 	return t, nil
 }
@@ -107,6 +113,7 @@ func (c *capture) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
 type transaction struct {
 	conn    *pgxpool.Conn
 	results pgx.BatchResults
+	began   time.Time // by the server's clock
 	done    bool
 	err     error
 }

@@ -7,9 +7,9 @@ package outboxdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
-	"time"
 )
 
 const alreadyRecorded = `-- name: AlreadyRecorded :many
@@ -84,6 +84,38 @@ func (q *Queries) CloseWindowIDs(ctx context.Context, arg CloseWindowIDsParams) 
 		arg.Epochs,
 	)
 	return err
+}
+
+const confirmedAt = `-- name: ConfirmedAt :many
+select o.message_id from messaging_outbox o
+ where o.message_id = any($1::uuid[]) and o.status = 'PUBLISHED' and o.published_by = $2::uuid and o.published_at = $3::timestamptz
+`
+
+type ConfirmedAtParams struct {
+	Ids   []uuid.UUID
+	Owner uuid.UUID
+	At    time.Time
+}
+
+// Of these rows, those that one transaction of RecordConfirmed wrote: PUBLISHED is final, so they still say so.
+func (q *Queries) ConfirmedAt(ctx context.Context, arg ConfirmedAtParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, confirmedAt, arg.Ids, arg.Owner, arg.At)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var message_id uuid.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const hold = `-- name: Hold :many
@@ -220,61 +252,48 @@ func (q *Queries) ParkUnknown(ctx context.Context, arg ParkUnknownParams) (int64
 	return result.RowsAffected(), nil
 }
 
-const recordConfirmed = `-- name: RecordConfirmed :many
+const recordConfirmed = `-- name: RecordConfirmed :execrows
 
 update messaging_outbox o
-   set status = 'PUBLISHED', attempts = least(greatest(o.attempts, 0)::bigint + 1, 2147483647)::integer, published_at = clock_timestamp(), published_by = $1::uuid,
-       next_attempt_at = null, last_outcome = 'CONFIRMED', last_transmission = 'TRANSMITTED', last_confirmation = r.level::messaging_outbox_confirmation,
-       last_routing = r.routing::messaging_outbox_routing, last_position = nullif(r.position, ''), last_failure_category = null, last_failure_code = null,
-       last_failure_detail = null, version = o.version % 2147483647 + 1
-  from (select unnest($4::uuid[]) as id, unnest($5::text[]) as level, unnest($6::text[]) as routing,
-              unnest($7::text[]) as position) as r
- where o.message_id = r.id and o.status <> 'PUBLISHED' and o.lane = any(array(
-   select l.lane from messaging_outbox_lane l join (select unnest($2::integer[]) as lane, unnest($3::bigint[]) as epoch) as f
+   set status = 'PUBLISHED', attempts = least(greatest(o.attempts, 0)::bigint + 1, 2147483647)::integer, published_at = now(), published_by = $1::uuid,
+       next_attempt_at = null, last_outcome = 'CONFIRMED', last_transmission = 'TRANSMITTED', last_confirmation = (select cast($2::text as messaging_outbox_confirmation)),
+       last_routing = (select cast($3::text as messaging_outbox_routing)), last_position = (select cast($4::text as jsonb)) ->> o.message_id::text,
+       last_failure_category = null, last_failure_code = null, last_failure_detail = null, version = o.version % 2147483647 + 1
+ where o.message_id = any($5::uuid[]) and o.status <> 'PUBLISHED' and o.lane = any(array(
+   select l.lane from messaging_outbox_lane l join (select unnest($6::integer[]) as lane, unnest($7::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
     where l.owner = $1::uuid order by l.lane for key share of l))
-returning o.message_id
 `
 
 type RecordConfirmedParams struct {
 	Owner     uuid.UUID
+	Level     string
+	Routing   string
+	Positions string
+	Ids       []uuid.UUID
 	Lanes     []int32
 	Epochs    []int64
-	Ids       []uuid.UUID
-	Levels    []string
-	Routings  []string
-	Positions []string
 }
 
 // Outcomes: by message_id, never by ctid or range; fenced by owner and epoch; PUBLISHED is final.
 // Counters may have been edited by hand to their ends, and below zero: arithmetic that fails here would fail for ever, and
 // for every row of the batch.
-func (q *Queries) RecordConfirmed(ctx context.Context, arg RecordConfirmedParams) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, recordConfirmed,
+// One index scan over the ids: a join would put each row together with its place in the list, which costs more than to
+// look its position up by its id. What does not depend on the row is a subquery, evaluated once. No row is given back; published_at, the start of the transaction, tells what was written.
+func (q *Queries) RecordConfirmed(ctx context.Context, arg RecordConfirmedParams) (int64, error) {
+	result, err := q.db.Exec(ctx, recordConfirmed,
 		arg.Owner,
+		arg.Level,
+		arg.Routing,
+		arg.Positions,
+		arg.Ids,
 		arg.Lanes,
 		arg.Epochs,
-		arg.Ids,
-		arg.Levels,
-		arg.Routings,
-		arg.Positions,
 	)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	var items []uuid.UUID
-	for rows.Next() {
-		var message_id uuid.UUID
-		if err := rows.Scan(&message_id); err != nil {
-			return nil, err
-		}
-		items = append(items, message_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return result.RowsAffected(), nil
 }
 
 const recordLateConfirmed = `-- name: RecordLateConfirmed :many
