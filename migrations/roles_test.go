@@ -68,6 +68,11 @@ func TestLeastPrivilege(t *testing.T) {
 			{"relay_reader", true, `select * from messaging_control`},
 			{"relay_reader", true, `select version_id from messaging_schema_version`},
 			{"relay_reader", false, `select * from messaging_outbox`},
+			{"relay_worker", true, `with gone as (delete from messaging_outbox_archive returning *) insert into messaging_outbox_archive select * from gone`},
+			{"relay_reader", true, `select message_id, archived_at from messaging_outbox_archive`},
+			{"relay_operator", false, `select payload from messaging_outbox_archive`},
+			{"relay_operator", false, `delete from messaging_outbox_archive`},
+			{"relay_writer", false, `select message_id from messaging_outbox_archive`},
 			{"relay_reader", false, `delete from messaging_control`},
 		} {
 			switch err := as(t, db, c.role, c.statement); {

@@ -15,7 +15,11 @@ func relayConfig(c *config.Config, bs brokers, store *outbox.Store) (relaying.Co
 	out := relaying.Config{
 		Store: store, Brokers: map[string]relaying.Broker{}, Known: c.Registered(),
 		Lease: r.Lease.Std(), Poll: r.Poll.Std(), Batch: r.Batch, UnknownGrace: r.UnknownDestinationGrace.Std(),
-		Retention: r.Retention.Published.Std(), Drain: r.Drain.Std(),
+		Retention: relaying.Retention{
+			Published: outbox.Retention{Keep: r.Retention.Published.Std(), Archive: r.Retention.Archive, Batch: r.Retention.Batch},
+			Archived:  r.Retention.Archived.Std(), Share: r.Retention.Share,
+		},
+		Drain:   r.Drain.Std(),
 		Breaker: relaying.BreakerConfig{Failures: r.Breaker.Failures, OpenFor: r.Breaker.OpenFor.Std(), OpenMax: r.Breaker.OpenMax.Std()},
 	}
 	for name, adapter := range bs {

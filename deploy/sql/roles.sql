@@ -29,7 +29,8 @@ end
 $$;
 
 revoke all on messaging_outbox, messaging_outbox_destination, messaging_outbox_lane, messaging_outbox_relay,
-    messaging_outbox_task, messaging_control, messaging_audit, messaging_inbox, messaging_outbox_status, messaging_schema_version
+    messaging_outbox_task, messaging_outbox_archive, messaging_control, messaging_audit, messaging_inbox, messaging_outbox_status,
+    messaging_schema_version
     from public, relay_writer, relay_worker, relay_operator, relay_reader;
 
 -- Everybody may ask whether the schema fits the program.
@@ -54,6 +55,7 @@ grant select, insert, update, delete on messaging_outbox_lane, messaging_outbox_
 grant select, insert, update on messaging_outbox_destination to relay_worker;
 grant select on messaging_control, messaging_outbox_status to relay_worker;
 grant select, delete on messaging_inbox to relay_worker, relay_operator;
+grant select, insert, delete on messaging_outbox_archive to relay_worker;
 
 -- relay_operator: reads the columns that the view shows.
 grant select (message_id, seq, lane, status, destination, message_type, schema_version, content_type, producer,
@@ -63,6 +65,13 @@ grant select (message_id, seq, lane, status, destination, message_type, schema_v
         skipped_at, published_at, published_by, last_outcome, last_transmission, last_confirmation, last_routing,
         last_position, last_failure_category, last_failure_code, last_failure_detail)
     on messaging_outbox to relay_operator;
+grant select (message_id, seq, lane, status, destination, message_type, schema_version, content_type, producer,
+        ordering_key, partition_key, aggregate_type, aggregate_id, correlation_id, causation_id, tenant, traceparent,
+        tracestate, baggage, schema_ref, claim_check, redrive_id, redrive_count, payload_hash, occurred_at, created_at,
+        available_at, version, attempts, crash_attempts, ambiguous_attempts, next_attempt_at, first_ambiguous_at,
+        skipped_at, published_at, published_by, last_outcome, last_transmission, last_confirmation, last_routing,
+        last_position, last_failure_category, last_failure_code, last_failure_detail, archived_at)
+    on messaging_outbox_archive to relay_operator, relay_reader;
 grant update (redrive_id, redrive_count) on messaging_outbox to relay_operator;
 grant delete on messaging_outbox to relay_operator;
 grant select, update on messaging_outbox_lane, messaging_outbox_relay to relay_operator;

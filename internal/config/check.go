@@ -79,7 +79,6 @@ func (k *checker) unavailable() {
 		"admin.enabled":                c.Admin.Enabled,
 		"cdc.enabled":                  c.CDC.Enabled,
 		"experimental.enabled":         c.Experimental.Enabled,
-		"relay.retention.archive":      c.Relay.Retention.Archive,
 		"observability.traces.enabled": c.Observability.Traces.Enabled,
 	}) {
 		if on {

@@ -114,8 +114,16 @@ type BackoffOverride struct {
 type Retention struct {
 	// How long a published row is kept, counted from its publishing.
 	Published Duration `yaml:"published" default:"7d" range:"1m..3650d"`
-	// Move rows to an archive instead of deleting them. Not available in this version.
+	// Move rows to the table messaging_outbox_archive instead of deleting them.
 	Archive bool `yaml:"archive" default:"false"`
+	// How long a row is kept in the archive, counted from its move there. It also holds for what is in the archive after it
+	// was switched off.
+	Archived Duration `yaml:"archived" default:"365d" range:"1m..3650d"`
+	// Most rows that one statement of the retention looks at; slow statements are followed by smaller ones.
+	Batch int `yaml:"batch" default:"5000" range:"1..50000"`
+	// The most of its time that the retention works while this relay has rows to publish or while its statements are slow;
+	// else it does not wait between them.
+	Share float64 `yaml:"share" default:"0.25" range:"0.01..1"`
 }
 
 // Breaker says when the relay stops trying a broker or destination for a while.

@@ -53,7 +53,6 @@ var rules = []struct {
 	{"admin", []string{"admin/enabled = true"}, []string{"admin.enabled: is not available in this version"}},
 	{"change data capture", []string{"cdc/enabled = true", "relay/serve = [order-events]"}, []string{"cdc.enabled: is not available in this version"}},
 	{"experimental", []string{"experimental/enabled = true"}, []string{"experimental.enabled: is not available in this version"}},
-	{"archive", []string{"relay/retention = {archive: true}"}, []string{"relay.retention.archive: is not available in this version"}},
 	{"traces", []string{"observability/traces = {enabled: true}"}, []string{"observability.traces.enabled: is not available in this version"}},
 	{"claim check", []string{"claim-check/stores = {main: {kind: file, directory: /data}}"}, []string{"claim-check.stores: is not available in this version"}},
 	{"codec", []string{kd + "schema/codec = avro"}, []string{"messaging.destinations.order-events.schema.codec: avro is not available in this version"}},

@@ -17,6 +17,7 @@ type metrics struct {
 	lateConfirmed *prometheus.CounterVec
 	lateCommit    *prometheus.CounterVec
 	breaker       *prometheus.GaugeVec
+	retention     *prometheus.CounterVec
 	buildInfo     *prometheus.GaugeVec
 }
 
@@ -37,6 +38,7 @@ func newMetrics() *metrics {
 		lateConfirmed: counters("relay_late_confirmed_total", "Rows that a late confirmation made published.", "destination"),
 		lateCommit:    counters("relay_late_commit_total", "Rows that were committed behind a published row of their key.", "destination"),
 		breaker:       gauges("relay_breaker_state", "1 for the state a breaker is in, 0 for the others; without destination it is the broker's own.", "broker", "destination", "state"),
+		retention:     counters("relay_retention_rows_total", "Rows that this relay deleted or moved after their retention time, by the table that they left.", "table"),
 		buildInfo:     gauges("relay_build_info", "The version that runs.", "version"),
 	}
 }
@@ -44,7 +46,7 @@ func newMetrics() *metrics {
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.publishMessages, m.publishAttempts, m.publishConfirm, m.publishInFlight, m.publishBuffered, m.publishLateAnswers,
-		m.outcomes, m.lostLease, m.lateConfirmed, m.lateCommit, m.breaker, m.buildInfo,
+		m.outcomes, m.lostLease, m.lateConfirmed, m.lateCommit, m.breaker, m.retention, m.buildInfo,
 	}
 }
 

@@ -137,7 +137,7 @@ func everything(t *testing.T, o *observe.Observer, to messaging.DestinationName,
 	o.LateCommit(to, 1)
 	o.LostLease(to, 4)
 	o.Weak(to, 1)
-	o.Pruned(10)
+	o.Pruned("outbox", 10)
 	o.Breaker(brokerName, to, "OPEN", messaging.CodeNotAuthorized)
 	o.Breaker(brokerName, "", "HALF_OPEN", "")
 	o.Trouble("renew the lease", errors.New("connection refused"))
@@ -169,6 +169,7 @@ func TestMetricNamesAndLabels(t *testing.T) {
 		"relay_outbox_oldest_age_seconds{destination}",
 		"relay_outbox_outcomes_total{category,destination,outcome}",
 		"relay_outbox_rows{destination,status}",
+		"relay_retention_rows_total{table}",
 	}
 	var got []string
 	for name, family := range gather(t, o) {

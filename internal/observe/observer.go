@@ -65,6 +65,9 @@ func New(c Config) (*Observer, error) {
 		}
 	}
 	m.buildInfo.WithLabelValues(c.Version).Set(1)
+	for _, table := range []string{"outbox", "archive"} {
+		m.retention.WithLabelValues(table)
+	}
 	o := &Observer{
 		registry: c.Registry, metrics: m, log: newLimiter(c.Logger, c.LogInterval),
 		destinations: make(map[messaging.DestinationName]*destination, len(c.Destinations)),

@@ -72,9 +72,10 @@ func (o *Observer) LateCommit(to messaging.DestinationName, rows int) {
 	o.log.add(line{level: slog.LevelWarn, message: "committed behind a published row of the same key", destination: d.name}, rows)
 }
 
-// Pruned logs rows that were deleted after the retention time.
-func (o *Observer) Pruned(rows int64) {
-	o.log.add(line{level: slog.LevelInfo, message: "published rows deleted after their retention time"}, int(rows))
+// Pruned counts and logs rows that left a table after their retention time.
+func (o *Observer) Pruned(table string, rows int64) {
+	o.metrics.retention.WithLabelValues(table).Add(float64(rows))
+	o.log.add(line{level: slog.LevelInfo, message: "rows left the " + table + " after their retention time"}, int(rows))
 }
 
 // ownPort is the near end of a connection in an error of the network.

@@ -31,3 +31,7 @@ func (e explain) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 func (e explain) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	return pgconn.CommandTag{}, e.plan(ctx, sql, args...)
 }
+
+func (e explain) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return oneRow{err: e.plan(ctx, sql, args...)}
+}

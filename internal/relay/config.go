@@ -33,8 +33,8 @@ type Config struct {
 	Batch int
 	// UnknownGrace is the age from which a row of a destination that no file names is parked. Default 1 minute.
 	UnknownGrace time.Duration
-	// Retention is how long PUBLISHED rows are kept; zero keeps them for ever.
-	Retention time.Duration
+	// Retention of PUBLISHED rows and of the archive.
+	Retention Retention
 	// Drain bounds a stop. Default 30 s.
 	Drain time.Duration
 	// Breaker for every broker and destination.
@@ -100,6 +100,7 @@ func (c *Config) setDefaults() {
 	def(&c.Breaker.OpenMax, 30*time.Second)
 	def(&c.Breaker.SlowStart, 10)
 	def(&c.IdleProbe, 10*time.Second)
+	def(&c.Retention.Share, 0.25)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -38,8 +38,8 @@ type Hooks struct {
 	Lanes func(d messaging.DestinationName, owned int)
 	// Unknown rows were parked.
 	Unknown func(rows int64)
-	// Pruned rows were deleted after the retention time.
-	Pruned func(rows int64)
+	// Pruned rows left a table after their retention time: "outbox" or "archive".
+	Pruned func(table string, rows int64)
 	// Trouble: an operation on the database failed and is repeated.
 	Trouble func(operation string, err error)
 }
@@ -59,7 +59,7 @@ func (h *Hooks) setDefaults() {
 	nop(&h.Breaker, func(string, messaging.DestinationName, BreakerState, string) {})
 	nop(&h.Lanes, func(messaging.DestinationName, int) {})
 	nop(&h.Unknown, func(int64) {})
-	nop(&h.Pruned, func(int64) {})
+	nop(&h.Pruned, func(string, int64) {})
 	nop(&h.Trouble, func(string, error) {})
 }
 

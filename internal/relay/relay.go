@@ -36,6 +36,7 @@ type Relay struct {
 	lastGood atomic.Int64              // last good statement, as nanoseconds since born
 	robAfter atomic.Int64              // expired lanes of others are left alone before
 	polled   atomic.Int64              // last finished look for work
+	claimed  atomic.Int64              // last claim that found rows
 	readOnly atomic.Pointer[time.Time] // since when the database takes no writes; nil while it does
 }
 
@@ -53,6 +54,7 @@ func New(c Config) (*Relay, error) {
 		r.noteReadOnly(err)
 		told(operation, err)
 	}
+	r.yieldToClaims()
 	r.publishing, r.stopPublishing = context.WithCancel(context.Background())
 	for i := range c.Destinations {
 		r.serves = append(r.serves, string(c.Destinations[i].Name))
@@ -259,32 +261,6 @@ func (r *Relay) wakeBroker(name string) {
 		if p.broker.name == name {
 			p.box.wake()
 		}
-	}
-}
-
-// retain deletes published rows that are older than the retention time.
-func (r *Relay) retain(ctx context.Context) {
-	if r.c.Retention <= 0 {
-		return
-	}
-	every := min(max(r.c.Retention/100, time.Second), time.Minute)
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		_, err := r.c.Store.Prune(ctx, r.c.Retention, func(rows int64) {
-			if rows > 0 {
-				r.c.Hooks.Pruned(rows)
-			}
-		})
-		if err != nil && ctx.Err() == nil {
-			r.c.Hooks.Trouble("retention", err)
-		}
-		timer.Reset(every)
 	}
 }
 

@@ -7,49 +7,210 @@ package outboxdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
-	"time"
 )
 
-const prunePage = `-- name: PrunePage :one
-with page as materialized (
-  select m.message_id from messaging_outbox m where m.message_id > $2::uuid order by m.message_id limit $3
+const archivePage = `-- name: ArchivePage :one
+with own as materialized (
+  select t.name from messaging_outbox_task t where t.name = $1 and t.owner = $2::uuid for update
+), page as materialized (
+  select m.message_id from own cross join lateral (
+    select o.message_id from messaging_outbox o where o.message_id > $3::uuid and o.message_id < $4::uuid
+     order by o.message_id limit $5) m
 ), gone as (
-  delete from messaging_outbox o
-   where o.message_id = any(array(select p.message_id from page p)) and o.status = 'PUBLISHED'
-     and o.published_at < clock_timestamp() - $1::interval
-  returning 1
+  delete from messaging_outbox o using page p
+   where o.message_id = p.message_id and o.status = 'PUBLISHED' and o.published_at < clock_timestamp() - $6::interval
+  returning o.message_id, o.seq, o.created_at, o.available_at, o.occurred_at, o.destination, o.message_type, o.schema_version, o.content_type,
+            o.producer, o.ordering_key, o.partition_key, o.aggregate_type, o.aggregate_id, o.correlation_id, o.causation_id, o.tenant,
+            o.traceparent, o.tracestate, o.baggage, o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.lane, o.headers, o.payload,
+            o.payload_hash, o.crash_attempts, o.ambiguous_attempts, o.next_attempt_at, o.first_ambiguous_at, o.skipped_at, o.status, o.version,
+            o.attempts, o.last_outcome, o.last_transmission, o.last_confirmation, o.last_routing, o.published_at, o.published_by,
+            o.last_position, o.last_failure_category, o.last_failure_code, o.last_failure_detail
+), kept as (
+  insert into messaging_outbox_archive (
+            message_id, seq, created_at, available_at, occurred_at, destination, message_type, schema_version, content_type,
+            producer, ordering_key, partition_key, aggregate_type, aggregate_id, correlation_id, causation_id, tenant,
+            traceparent, tracestate, baggage, schema_ref, claim_check, redrive_id, redrive_count, lane, headers, payload,
+            payload_hash, crash_attempts, ambiguous_attempts, next_attempt_at, first_ambiguous_at, skipped_at, status, version,
+            attempts, last_outcome, last_transmission, last_confirmation, last_routing, published_at, published_by,
+            last_position, last_failure_category, last_failure_code, last_failure_detail)
+  select gone.message_id, gone.seq, gone.created_at, gone.available_at, gone.occurred_at, gone.destination, gone.message_type, gone.schema_version, gone.content_type,
+         gone.producer, gone.ordering_key, gone.partition_key, gone.aggregate_type, gone.aggregate_id, gone.correlation_id, gone.causation_id, gone.tenant,
+         gone.traceparent, gone.tracestate, gone.baggage, gone.schema_ref, gone.claim_check, gone.redrive_id, gone.redrive_count, gone.lane, gone.headers, gone.payload,
+         gone.payload_hash, gone.crash_attempts, gone.ambiguous_attempts, gone.next_attempt_at, gone.first_ambiguous_at, gone.skipped_at, gone.status, gone.version,
+         gone.attempts, gone.last_outcome, gone.last_transmission, gone.last_confirmation, gone.last_routing, gone.published_at, gone.published_by,
+         gone.last_position, gone.last_failure_category, gone.last_failure_code, gone.last_failure_detail
+    from gone on conflict do nothing
+), last as materialized (
+  select p.message_id from page p order by p.message_id desc limit 1
+), place as (
+  update messaging_outbox_task t
+     set cursor = coalesce((select l.message_id::text from last l), t.cursor), lease_until = clock_timestamp() + $7::interval,
+         updated_at = clock_timestamp()
+    from own where t.name = own.name
 )
-select (select count(*) from gone)::bigint as deleted, (select count(*) from page)::bigint as seen,
-       coalesce((select p.message_id from page p order by p.message_id desc limit 1), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as last,
-       -- ids begin with the milliseconds of their making: nothing younger than the keep time can be due
-       coalesce((select ('x' || left(replace(p.message_id::text, '-', ''), 12))::bit(48)::bigint
-                   from page p order by p.message_id desc limit 1)
-                > extract(epoch from clock_timestamp() - $1::interval) * 1000, true)::boolean as young
+select (select count(*) from gone)::bigint as gone, (select count(*) from page)::bigint as seen, exists (select from own)::boolean as mine,
+       coalesce((select l.message_id from last l), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as last
+`
+
+type ArchivePageParams struct {
+	Task   string
+	Owner  uuid.UUID
+	After  uuid.UUID
+	Before uuid.UUID
+	Step   int32
+	Keep   time.Duration
+	Ttl    time.Duration
+}
+
+type ArchivePageRow struct {
+	Gone int64
+	Seen int64
+	Mine bool
+	Last uuid.UUID
+}
+
+// The same, and each row that goes is in the archive when it is gone.
+func (q *Queries) ArchivePage(ctx context.Context, arg ArchivePageParams) (ArchivePageRow, error) {
+	row := q.db.QueryRow(ctx, archivePage,
+		arg.Task,
+		arg.Owner,
+		arg.After,
+		arg.Before,
+		arg.Step,
+		arg.Keep,
+		arg.Ttl,
+	)
+	var i ArchivePageRow
+	err := row.Scan(
+		&i.Gone,
+		&i.Seen,
+		&i.Mine,
+		&i.Last,
+	)
+	return i, err
+}
+
+const pruneArchivePage = `-- name: PruneArchivePage :one
+with own as materialized (
+  select t.name from messaging_outbox_task t where t.name = $1 and t.owner = $2::uuid for update
+), page as materialized (
+  select m.message_id, m.seq from own cross join lateral (
+    select a.message_id, a.seq from messaging_outbox_archive a where a.message_id > $3::uuid and a.message_id < $4::uuid
+     order by a.message_id, a.seq limit $5) m
+), gone as (
+  delete from messaging_outbox_archive a using page p
+   where a.message_id = p.message_id and a.seq = p.seq and a.archived_at < clock_timestamp() - $6::interval
+  returning 1
+), last as materialized (
+  select p.message_id from page p order by p.message_id desc limit 1
+), place as (
+  update messaging_outbox_task t
+     set cursor = coalesce((select l.message_id::text from last l), t.cursor), lease_until = clock_timestamp() + $7::interval,
+         updated_at = clock_timestamp()
+    from own where t.name = own.name
+)
+select (select count(*) from gone)::bigint as gone, (select count(*) from page)::bigint as seen, exists (select from own)::boolean as mine,
+       coalesce((select l.message_id from last l), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as last
+`
+
+type PruneArchivePageParams struct {
+	Task   string
+	Owner  uuid.UUID
+	After  uuid.UUID
+	Before uuid.UUID
+	Step   int32
+	Keep   time.Duration
+	Ttl    time.Duration
+}
+
+type PruneArchivePageRow struct {
+	Gone int64
+	Seen int64
+	Mine bool
+	Last uuid.UUID
+}
+
+func (q *Queries) PruneArchivePage(ctx context.Context, arg PruneArchivePageParams) (PruneArchivePageRow, error) {
+	row := q.db.QueryRow(ctx, pruneArchivePage,
+		arg.Task,
+		arg.Owner,
+		arg.After,
+		arg.Before,
+		arg.Step,
+		arg.Keep,
+		arg.Ttl,
+	)
+	var i PruneArchivePageRow
+	err := row.Scan(
+		&i.Gone,
+		&i.Seen,
+		&i.Mine,
+		&i.Last,
+	)
+	return i, err
+}
+
+const prunePage = `-- name: PrunePage :one
+with own as materialized (
+  select t.name from messaging_outbox_task t where t.name = $1 and t.owner = $2::uuid for update
+), page as materialized (
+  select m.message_id from own cross join lateral (
+    select o.message_id from messaging_outbox o where o.message_id > $3::uuid and o.message_id < $4::uuid
+     order by o.message_id limit $5) m
+), gone as (
+  delete from messaging_outbox o using page p
+   where o.message_id = p.message_id and o.status = 'PUBLISHED' and o.published_at < clock_timestamp() - $6::interval
+  returning 1
+), last as materialized (
+  select p.message_id from page p order by p.message_id desc limit 1
+), place as (
+  update messaging_outbox_task t
+     set cursor = coalesce((select l.message_id::text from last l), t.cursor), lease_until = clock_timestamp() + $7::interval,
+         updated_at = clock_timestamp()
+    from own where t.name = own.name
+)
+select (select count(*) from gone)::bigint as gone, (select count(*) from page)::bigint as seen, exists (select from own)::boolean as mine,
+       coalesce((select l.message_id from last l), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as last
 `
 
 type PrunePageParams struct {
-	Keep   time.Duration
-	Cursor uuid.UUID
+	Task   string
+	Owner  uuid.UUID
+	After  uuid.UUID
+	Before uuid.UUID
 	Step   int32
+	Keep   time.Duration
+	Ttl    time.Duration
 }
 
 type PrunePageRow struct {
-	Deleted int64
-	Seen    int64
-	Last    uuid.UUID
-	Young   bool
+	Gone int64
+	Seen int64
+	Mine bool
+	Last uuid.UUID
 }
 
+// Ids of the open interval (@after, @before). The rows are found by their ids one by one, so that each is looked for in
+// its own partition alone.
 func (q *Queries) PrunePage(ctx context.Context, arg PrunePageParams) (PrunePageRow, error) {
-	row := q.db.QueryRow(ctx, prunePage, arg.Keep, arg.Cursor, arg.Step)
+	row := q.db.QueryRow(ctx, prunePage,
+		arg.Task,
+		arg.Owner,
+		arg.After,
+		arg.Before,
+		arg.Step,
+		arg.Keep,
+		arg.Ttl,
+	)
 	var i PrunePageRow
 	err := row.Scan(
-		&i.Deleted,
+		&i.Gone,
 		&i.Seen,
+		&i.Mine,
 		&i.Last,
-		&i.Young,
 	)
 	return i, err
 }
@@ -99,8 +260,8 @@ const takeTask = `-- name: TakeTask :one
 insert into messaging_outbox_task as t (name, owner, lease_until, updated_at)
 values ($1, $2::uuid, clock_timestamp() + $3::interval, clock_timestamp())
 on conflict (name) do update set owner = excluded.owner, lease_until = excluded.lease_until, updated_at = clock_timestamp()
- where t.owner is not distinct from excluded.owner or t.owner is null or t.lease_until <= clock_timestamp()
-returning t.cursor
+ where t.owner is not distinct from excluded.owner or t.owner is null or t.lease_until is null or t.lease_until <= clock_timestamp()
+returning t.cursor, clock_timestamp()::timestamptz as now
 `
 
 type TakeTaskParams struct {
@@ -109,10 +270,16 @@ type TakeTaskParams struct {
 	Ttl   time.Duration
 }
 
-// Retention: PUBLISHED rows in primary-key order, a bounded page at a time, by the one relay that holds the task.
-func (q *Queries) TakeTask(ctx context.Context, arg TakeTaskParams) (*string, error) {
+type TakeTaskRow struct {
+	Cursor *string
+	Now    time.Time
+}
+
+// Retention: PUBLISHED rows in primary-key order, a bounded page at a time, by the one relay that holds the task. A page
+// deletes, archives and keeps its place in one statement, so that a crash between any two of these cannot happen.
+func (q *Queries) TakeTask(ctx context.Context, arg TakeTaskParams) (TakeTaskRow, error) {
 	row := q.db.QueryRow(ctx, takeTask, arg.Name, arg.Owner, arg.Ttl)
-	var cursor *string
-	err := row.Scan(&cursor)
-	return cursor, err
+	var i TakeTaskRow
+	err := row.Scan(&i.Cursor, &i.Now)
+	return i, err
 }
