@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
+	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/testenv"
 )
 
@@ -77,13 +78,13 @@ const addMessage = `select messaging_outbox_add($1, 'order.created', 'shop', con
 
 func (w *world) add(destination string, r message) string {
 	w.t.Helper()
-	return w.query(addMessage, destination, r.payload, r.partitionKey, r.orderingKey, r.headers)[0]
+	return w.enqueue(addMessage, destination, r.payload, r.partitionKey, r.orderingKey, r.headers)[0]
 }
 
 // refused gives the constraint by which the database refuses the row, and its message.
 func (w *world) refused(destination string, r message) (constraint, text string) {
 	w.t.Helper()
-	_, err := w.db.Exec(context.Background(), addMessage, destination, r.payload, r.partitionKey, r.orderingKey, r.headers)
+	_, err := w.writers.Exec(context.Background(), addMessage, destination, r.payload, r.partitionKey, r.orderingKey, r.headers)
 	var refusal *pgconn.PgError
 	if !errors.As(err, &refusal) {
 		w.t.Fatalf("the row was not refused: %v", err)
@@ -132,7 +133,7 @@ func (w *world) kafkaTo(name, topic string) {
 func (w *world) inboxctl(into any, args ...string) {
 	w.t.Helper()
 	cmd := exec.Command(inboxctlProgram, append(args, "-o", "json")...)
-	cmd.Env = append(os.Environ(), w.env...)
+	cmd.Env = append(append(os.Environ(), w.env...), "RELAY_DATABASE_URL="+w.db.Account(w.t, dbtest.Operator))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -42,7 +42,7 @@ func TestB03_WakeUpAndSweepShareOneClaim(t *testing.T) {
 	w.start()
 	var ids []string
 	for i := range 200 {
-		ids = append(ids, w.query(`with n as (select pg_notify('messaging_outbox', '')) select messaging_outbox_add($1, 'order.created', 'shop', '{}',
+		ids = append(ids, w.enqueue(`with n as (select pg_notify('messaging_outbox', '')) select messaging_outbox_add($1, 'order.created', 'shop', '{}',
 		  ordering_key => $2)::text from n`, kafkaDestination, fmt.Sprint("k", i%20))...)
 	}
 	w.published(60*time.Second, len(ids))

@@ -40,7 +40,7 @@ func TestB57_ALargeMessageIsAnnouncedByASmallNotification(t *testing.T) {
 	p.address()
 
 	c, err := client.New(client.Config{
-		Producer: "shop", Wake: w.db.Pool, Profiles: profiles{messaging.DestinationName(name): {MaxBytes: 4 << 20}},
+		Producer: "shop", Wake: w.writers, Profiles: profiles{messaging.DestinationName(name): {MaxBytes: 4 << 20}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func TestB37_AFailingRowWaitsItsTurn(t *testing.T) {
 	w.set("relay", m{"backoff": m{"initial": "1s", "max": "10s", "jitter": "none"}})
 	tries := w.watchPublishes("unbound")
 	bad := w.add("rabbit.keyed", message{partitionKey: "unbound"})
-	good := w.query(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', '{}', partition_key => 'mail')::text
+	good := w.enqueue(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', '{}', partition_key => 'mail')::text
 	  from generate_series(1, $1)`, count(500, 200))
 	p := w.startProgram(plainRelay(t), w.write())
 	brokertest.Eventually(t, within(10*time.Second), "the rows behind the failing one to be sent", func() bool { return w.sent(good) == len(good) })
@@ -97,7 +97,7 @@ func TestB38_RowsThatCannotGoTakeNoPlace(t *testing.T) {
 	w.rabbitProxy.Down()
 	rows := count(1000, 500)
 	w.insert(rabbitDestination, rows, 0)
-	w.exec(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', ordering_key => 'k' || i % 5, available_at => now() + interval '1 hour')
+	w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', ordering_key => 'k' || i % 5, available_at => now() + interval '1 hour')::text
 	  from generate_series(1, $2) i`, kafkaDestination, rows)
 	capture := w.capture(kafkaDestination)
 	p := w.start()
@@ -228,7 +228,7 @@ func TestB72_ARowThatMakesNoSense(t *testing.T) {
 	}
 	parked[w.smuggle("", message{})] = "UNKNOWN_DESTINATION"
 	parked[w.add("nobody.knows.it", message{})] = "UNKNOWN_DESTINATION"
-	parked[w.query(`select messaging_outbox_add($1, 'order.unheard-of', 'shop', '{}')::text`, kafkaDestination)[0]] = "TYPE_NOT_IN_CATALOGUE"
+	parked[w.enqueue(`select messaging_outbox_add($1, 'order.unheard-of', 'shop', '{}')::text`, kafkaDestination)[0]] = "TYPE_NOT_IN_CATALOGUE"
 	p := w.start()
 	w.othersFlow(kafkaDestination)
 	for id, code := range parked {
@@ -286,10 +286,10 @@ func TestB74_ZonesChangeNothing(t *testing.T) {
 	old := w.publishedAgo(keep + 20*time.Second)
 	young := w.publishedAgo(keep - 4*time.Minute)
 	tries := w.watchPublishes("unbound")
-	failing := w.query(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', convert_to(i::text, 'utf8'), partition_key => 'unbound')::text
+	failing := w.enqueue(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', convert_to(i::text, 'utf8'), partition_key => 'unbound')::text
 	  from generate_series(1, 16) i`)
 	inserted := time.Now()
-	delayed := w.query(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', available_at => now() + interval '5 seconds')::text
+	delayed := w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', available_at => now() + interval '5 seconds')::text
 	  from generate_series(1, 16)`, rabbitDestination)
 	soon := w.insert(rabbitDestination, 50, 0)
 

@@ -15,7 +15,7 @@ func TestB21_ABatchOverTheLimitIsSplit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(false, brokertest.Partitions(1), brokertest.TopicConfig("max.message.bytes", "1000000")))
 	capture := w.capture(kafkaDestination)
-	ids := w.query(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('"' || repeat('x', 200000) || '"', 'utf8'),
+	ids := w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('"' || repeat('x', 200000) || '"', 'utf8'),
 	  ordering_key => 'k')::text from generate_series(1, 20)`, kafkaDestination)
 	p := w.start()
 	w.published(40*time.Second, 20)
@@ -36,7 +36,7 @@ func TestB22_OneGiantRowIsParkedAlone(t *testing.T) {
 	w.destinationFile(kafkaDestination)["payload"] = m{"max-bytes": "8MiB", "reason": "the broker's limit is what the test is about"}
 	capture := w.capture(kafkaDestination)
 	ids := w.insert(kafkaDestination, 50, 10)
-	giant := w.query(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('"' || repeat('x', 5000000) || '"', 'utf8'))::text`, kafkaDestination)[0]
+	giant := w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('"' || repeat('x', 5000000) || '"', 'utf8'))::text`, kafkaDestination)[0]
 	ids = append(ids, w.insert(kafkaDestination, 50, 10)...)
 	p := w.start()
 	w.until(40*time.Second, "PARKED 1, PUBLISHED 100")
@@ -120,7 +120,7 @@ func TestB25_SomeOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(true, brokertest.Partitions(1), brokertest.TopicConfig("max.message.bytes", "2000")))
 	capture := w.capture(kafkaDestination)
-	ids := w.query(`select messaging_outbox_add($1, 'order.created', 'shop',
+	ids := w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop',
 	  convert_to('"' || repeat('x', case i when 3 then 4000 else 10 end) || '"', 'utf8'))::text from generate_series(1, 5) i`, kafkaDestination)
 	others := append(append([]string{}, ids[:2]...), ids[3:]...)
 	p := w.start()

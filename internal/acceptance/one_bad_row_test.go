@@ -14,7 +14,7 @@ func TestOneBadRowIsParkedAlone(t *testing.T) {
 			w := newWorld(t, broker)
 			capture := w.capture(destination)
 			good := w.insert(destination, 50, 10)
-			bad := w.query(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('"' || repeat('x', 2000000) || '"', 'utf8'), ordering_key => 'alone')::text`, destination)[0]
+			bad := w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('"' || repeat('x', 2000000) || '"', 'utf8'), ordering_key => 'alone')::text`, destination)[0]
 			good = append(good, w.insert(destination, 49, 10)...)
 			p := w.start()
 			w.until(40*time.Second, "PARKED 1, PUBLISHED 99")

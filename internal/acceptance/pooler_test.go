@@ -21,7 +21,8 @@ import (
 // its address. heard are the errors that betray session state which another client's transaction left or missed.
 func (w *world) behindPooler() (addr string, heard *atomic.Int32) {
 	w.t.Helper()
-	bouncer := brokertest.StartPgBouncer(w.t, w.db.URL(), 2)
+	// Whoever comes through it is one user, who is relay and writer in one.
+	bouncer := brokertest.StartPgBouncer(w.t, w.db.Account(w.t, dbtest.Worker, dbtest.Writer), 2)
 	proxy := brokertest.NewProxy(w.t, bouncer.Env("PGBOUNCER_ADDR"))
 	heard = &atomic.Int32{}
 	proxy.Intercept(func(c brokertest.Chunk) brokertest.Verdict {

@@ -148,7 +148,7 @@ func TestB67_BatchesDoNotLockEachOtherOut(t *testing.T) {
 func TestB71_NoTimeInARowStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(false))
-	ids := w.query(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', ordering_key => 'odd' || i, available_at => now() + interval '1 hour')::text
+	ids := w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', ordering_key => 'odd' || i, available_at => now() + interval '1 hour')::text
 	  from generate_series(1, 4) i`, kafkaDestination)
 	retryable := `update messaging_outbox set status = 'RETRYABLE_FAILURE', next_attempt_at = %s where message_id = $1`
 	for i, value := range []string{`'infinity'`, `'-infinity'`} {

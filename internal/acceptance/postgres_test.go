@@ -152,10 +152,10 @@ func (w *world) writeImpatiently() (stop func() int) {
 	}
 }
 
-// migrate runs relay migrate on the world's database.
+// migrate runs relay migrate on the world's database, as its owner.
 func (w *world) migrate(args ...string) (code int, out string) {
 	cmd := exec.Command(relayProgram, append([]string{"migrate"}, args...)...)
-	cmd.Env = append(os.Environ(), w.env...)
+	cmd.Env = append(append(os.Environ(), w.env...), "RELAY_DATABASE_URL="+w.db.URL())
 	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

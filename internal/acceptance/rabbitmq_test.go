@@ -93,7 +93,7 @@ func TestB14_UnroutableIsNotSent(t *testing.T) {
 	w.rabbitByKey("rabbit.keyed")
 	capture := w.capture(rabbitDestination)
 	rows := count(1000, 200)
-	ids := w.query(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', '{}',
+	ids := w.enqueue(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', '{}',
 	  partition_key => case when i % 2 = 0 then 'mail' else 'unbound-key' end)::text from generate_series(1, $1) i`, rows)
 	var bound, unbound []string
 	for i, id := range ids {
@@ -221,7 +221,7 @@ func TestB18_HeadersThatTheWireCannotCarry(t *testing.T) {
 	}
 	good := map[string]string{}
 	for _, d := range both {
-		good[d] = w.query(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', headers => $2::jsonb)::text`, d, text)[0]
+		good[d] = w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', '{}', headers => $2::jsonb)::text`, d, text)[0]
 	}
 	for _, id := range bad {
 		w.parked(id, "HEADER_REJECTED", 1)

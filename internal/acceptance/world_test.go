@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
@@ -42,6 +43,11 @@ type world struct {
 
 	dbOptions []dbtest.Option
 
+	// relays and writers come to the database with their own roles; what a test looks at or changes by hand it does as the
+	// owner
+	relayURL string
+	writers  *pgxpool.Pool
+
 	kafka string // bootstrap address that the relay uses
 	topic string
 	vhost *brokertest.Vhost
@@ -68,7 +74,8 @@ func newWorld(t *testing.T, opts ...option) *world {
 		o(w)
 	}
 	w.db = dbtest.New(t, w.dbOptions...)
-	w.env = append([]string{"RELAY_DATABASE_URL=" + w.db.URL()}, w.env...)
+	w.useRoles()
+	w.env = append([]string{"RELAY_DATABASE_URL=" + w.relayURL}, w.env...)
 	return w
 }
 
@@ -169,14 +176,34 @@ func (w *world) write() string {
 // insert n rows in one transaction, over the given number of keys (0: none), and give their ids in order.
 func (w *world) insert(destination string, n, keys int) (ids []string) {
 	w.t.Helper()
-	return w.query(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('{"n":' || i || '}', 'utf8'),
+	return w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('{"n":' || i || '}', 'utf8'),
 	    ordering_key => case when $3 > 0 then 'k' || i % greatest($3, 1) end)::text from generate_series(1, $2) i`, destination, n, keys)
+}
+
+// useRoles makes logins with the roles that relays and writers have. A schema without tables has no roles yet.
+func (w *world) useRoles() {
+	w.t.Helper()
+	w.relayURL = w.db.URL()
+	if w.number(`select (to_regclass('messaging_outbox') is not null)::integer`) == 1 {
+		w.relayURL, w.writers = w.db.Account(w.t, dbtest.Worker), w.db.As(w.t, dbtest.Writer)
+	}
+}
+
+// enqueue is query with the rights of a service that writes messages.
+func (w *world) enqueue(sql string, args ...any) (out []string) {
+	w.t.Helper()
+	return w.queryBy(w.writers, sql, args...)
 }
 
 // query gives the first column of every row as text.
 func (w *world) query(sql string, args ...any) (out []string) {
 	w.t.Helper()
-	rows, err := w.db.Query(context.Background(), sql, args...)
+	return w.queryBy(w.db.Pool, sql, args...)
+}
+
+func (w *world) queryBy(pool *pgxpool.Pool, sql string, args ...any) (out []string) {
+	w.t.Helper()
+	rows, err := pool.Query(context.Background(), sql, args...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -299,9 +326,9 @@ func (w *world) databaseAddress() string {
 	return u.Host
 }
 
-// databaseURL is the database by way of another address.
+// databaseURL is the relays' database by way of another address.
 func (w *world) databaseURL(addr string) string {
-	u, err := url.Parse(w.db.URL())
+	u, err := url.Parse(w.relayURL)
 	if err != nil {
 		w.t.Fatal("the database's address is not a URL")
 	}

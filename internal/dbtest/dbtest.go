@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,11 @@ type DB struct {
 	// Schema is the schema's name; "public" in a database of its own.
 	Schema string
 
-	url *url.URL
+	url   *url.URL
+	grant sync.Once // of the roles' rights
+
+	mu    sync.Mutex // guards pools
+	pools map[string]*pgxpool.Pool
 }
 
 // New makes a fresh schema, applies the migrations and drops it when the test ends.

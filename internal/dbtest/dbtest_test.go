@@ -103,6 +103,22 @@ func TestEmptyLeavesTheMigrationsOut(t *testing.T) {
 	}
 }
 
+func TestAnAccountHasItsRoleAlone(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	writer, reader := db.As(t, dbtest.Writer), db.As(t, dbtest.Reader)
+	const add = `select messaging_outbox_add('orders', 'order.created', 'shop', 'x')`
+	if _, err := writer.Exec(t.Context(), add); err != nil {
+		t.Errorf("a writer may not write: %v", err)
+	}
+	if _, err := reader.Exec(t.Context(), add); err == nil {
+		t.Error("a reader may write")
+	}
+	if _, err := writer.Exec(t.Context(), `delete from messaging_outbox`); err == nil {
+		t.Error("a writer may delete")
+	}
+}
+
 func insert(t *testing.T, db *dbtest.DB) {
 	t.Helper()
 	if _, err := db.Exec(t.Context(), `select messaging_outbox_add('orders', 'order.created', 'shop', 'x')`); err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/google/uuid"
 )
@@ -76,7 +77,7 @@ func TestALateTakeRobsNobody(t *testing.T) {
 	if _, err := b.db.Exec(t.Context(), `update messaging_outbox_lane set lease_until = clock_timestamp() - interval '1 second'`); err != nil {
 		t.Fatal(err)
 	}
-	other := outbox.New(b.db.Pool, outbox.Config{Name: "b", LeaseTTL: 9 * time.Second})
+	other := outbox.New(b.db.As(t, dbtest.Worker), outbox.Config{Name: "b", LeaseTTL: 9 * time.Second})
 	for _, c := range []struct {
 		name string
 		at   time.Time

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
@@ -29,7 +30,7 @@ func TestOperateAnswersForEachRow(t *testing.T) {
 	for range 300 {
 		targets, want = append(targets, outbox.Target{MessageID: uuid.New()}), append(want, outbox.NotFound)
 	}
-	got, err := b.store.Operate(t.Context(), outbox.Park, targets, "why", "somebody")
+	got, err := b.operator(t).Operate(t.Context(), outbox.Park, targets, "why", "somebody")
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%d answers, %v, want %d", len(got), err, len(want))
 	}
@@ -47,13 +48,18 @@ func TestOperateAnswersForEachRow(t *testing.T) {
 	}
 }
 
+func (b *bundle) operator(t *testing.T) *outbox.Store {
+	t.Helper()
+	return outbox.New(b.db.As(t, dbtest.Operator), outbox.Config{})
+}
+
 // Without a reason nothing is done; nor for a row that another transaction holds, which is not waited for.
 func TestOperateAsksForAReasonAndWaitsForNoRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 10*time.Second)
 	target := []outbox.Target{{MessageID: b.add(t, "a")}}
 	for _, reason := range []string{"", " \t", strings.Repeat("x", 501)} {
-		if _, err := b.store.Operate(t.Context(), outbox.Park, target, reason, "somebody"); err == nil {
+		if _, err := b.operator(t).Operate(t.Context(), outbox.Park, target, reason, "somebody"); err == nil {
 			t.Errorf("a reason of %d characters was taken", len(reason))
 		}
 	}
@@ -68,7 +74,7 @@ func TestOperateAsksForAReasonAndWaitsForNoRow(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `select from messaging_outbox where message_id = $1 for update`, target[0].MessageID); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.store.Operate(t.Context(), outbox.Park, target, "why", "somebody"); err != nil || len(got) != 1 || got[0].Result != outbox.InFlight {
+	if got, err := b.operator(t).Operate(t.Context(), outbox.Park, target, "why", "somebody"); err != nil || len(got) != 1 || got[0].Result != outbox.InFlight {
 		t.Errorf("a locked row: %v, %v, want IN_FLIGHT", got, err)
 	}
 }

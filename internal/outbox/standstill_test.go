@@ -15,7 +15,7 @@ import (
 func TestAProcessThatStandsStillKeepsNoLocks(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
-	stopped := New(db.Pool, Config{LeaseTTL: time.Second})
+	stopped := New(db.As(t, dbtest.Worker), Config{LeaseTTL: time.Second})
 	if err := stopped.Register(t.Context(), []string{"orders"}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestAProcessThatStandsStillKeepsNoLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other := New(db.Pool, Config{LeaseTTL: time.Second})
+	other := New(db.As(t, dbtest.Worker), Config{LeaseTTL: time.Second})
 	brokertest.Eventually(t, 20*time.Second, "the lane of a relay that stands still inside a transaction to be taken", func() bool {
 		leases, err := other.Take(t.Context(), []int32{lane}, 1, time.Now())
 		if err != nil {

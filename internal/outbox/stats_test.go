@@ -16,7 +16,7 @@ import (
 func statsFixture(t *testing.T) (*dbtest.DB, *Store) {
 	t.Helper()
 	db := dbtest.New(t)
-	s := New(db.Pool, Config{Name: "a", LeaseTTL: 10 * time.Second})
+	s := New(db.As(t, dbtest.Worker), Config{Name: "a", LeaseTTL: 10 * time.Second})
 	if err := s.Register(t.Context(), []string{"orders", "mails"}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestStatsCountsEveryRowOnce(t *testing.T) {
 func TestStatsShowLeasesAndServers(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
-	s := New(db.Pool, Config{Name: "a", LeaseTTL: 10 * time.Second})
+	s := New(db.As(t, dbtest.Worker), Config{Name: "a", LeaseTTL: 10 * time.Second})
 	if err := s.Register(t.Context(), []string{"orders", "mails"}); err != nil {
 		t.Fatal(err)
 	}

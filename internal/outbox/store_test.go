@@ -14,6 +14,7 @@ import (
 const destination = "orders"
 
 type bundle struct {
+	t     *testing.T
 	db    *dbtest.DB
 	store *outbox.Store
 }
@@ -21,7 +22,7 @@ type bundle struct {
 func setup(t *testing.T, ttl time.Duration) *bundle {
 	t.Helper()
 	db := dbtest.New(t)
-	b := &bundle{db: db, store: outbox.New(db.Pool, outbox.Config{Name: "a", LeaseTTL: ttl})}
+	b := &bundle{t: t, db: db, store: outbox.New(db.As(t, dbtest.Worker), outbox.Config{Name: "a", LeaseTTL: ttl})}
 	if err := b.store.Register(t.Context(), []string{destination}); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func setup(t *testing.T, ttl time.Duration) *bundle {
 }
 
 func (b *bundle) another() *outbox.Store {
-	return outbox.New(b.db.Pool, outbox.Config{Name: "b", LeaseTTL: 10 * time.Second})
+	return outbox.New(b.db.As(b.t, dbtest.Worker), outbox.Config{Name: "b", LeaseTTL: 10 * time.Second})
 }
 
 // add inserts one row and gives its id.

@@ -43,7 +43,7 @@ func (b *bundle) start(mend ...func(*relay.Config)) (r *relay.Relay, stop func()
 	b.t.Helper()
 	c := b.config
 	c.Destinations = slices.Clone(c.Destinations)
-	c.Store = outbox.New(b.db.Pool, outbox.Config{LeaseTTL: c.Lease})
+	c.Store = outbox.New(b.db.As(b.t, dbtest.Worker), outbox.Config{LeaseTTL: c.Lease})
 	for _, f := range mend {
 		f(&c)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/internal/relay"
 	"github.com/backend-skeleton/relay/messaging"
@@ -38,7 +39,7 @@ func (b *bundle) target(id uuid.UUID) outbox.Target {
 // operate does a verb to one row as an operator does: it looks and asks again while a relay has the row.
 func (b *bundle) operate(verb outbox.Verb, id uuid.UUID) outbox.Operated {
 	b.t.Helper()
-	store := outbox.New(b.db.Pool, outbox.Config{})
+	store := outbox.New(b.db.As(b.t, dbtest.Operator), outbox.Config{})
 	var got outbox.Operated
 	wait(b.t, string(verb)+" to be taken", func() bool {
 		answers, err := store.Operate(b.t.Context(), verb, []outbox.Target{b.target(id)}, "a test", "tester")
@@ -167,7 +168,7 @@ func TestAnOperatorWhoLeavesDoesNotKeepTheLanes(t *testing.T) {
 	b.add(5, 5)
 	b.until(map[string]int{"PARKED": 1, "PUBLISHED": 5})
 	wait(t, "the redrive to be possible again", func() bool {
-		answers, err := outbox.New(b.db.Pool, outbox.Config{}).Operate(t.Context(), outbox.Redrive, []outbox.Target{seen}, "again", "tester")
+		answers, err := outbox.New(b.db.As(t, dbtest.Operator), outbox.Config{}).Operate(t.Context(), outbox.Redrive, []outbox.Target{seen}, "again", "tester")
 		return err == nil && answers[0].Result == outbox.Done
 	})
 	b.until(map[string]int{"PUBLISHED": 6})
@@ -183,7 +184,7 @@ func TestB44_RedriveAskedManyTimesIsDoneOnce(t *testing.T) {
 	wait(t, "the row to be parked", b.isParked(ids[0]))
 	heal()
 	seen := b.target(ids[0])
-	store := outbox.New(b.db.Pool, outbox.Config{})
+	store := outbox.New(b.db.As(t, dbtest.Operator), outbox.Config{})
 	var done atomic.Int32
 	var all sync.WaitGroup
 	for range 20 {
@@ -228,7 +229,7 @@ func TestB45_OneBadItemDoesNotFreezeTheBatch(t *testing.T) {
 	b.start()
 	b.until(map[string]int{"PARKED": 16})
 	heal()
-	store := outbox.New(b.db.Pool, outbox.Config{})
+	store := outbox.New(b.db.As(t, dbtest.Operator), outbox.Config{})
 	redrive := func(ids []uuid.UUID) []outbox.Result {
 		targets, results := []outbox.Target{}, []outbox.Result{}
 		for _, id := range ids {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/internal/relay"
 )
@@ -32,7 +33,7 @@ func TestRunUntilEmpty(t *testing.T) {
 	b := setup(t)
 	b.add(100, 3)
 	c := b.config
-	c.Store = outbox.New(b.db.Pool, outbox.Config{LeaseTTL: c.Lease})
+	c.Store = outbox.New(b.db.As(t, dbtest.Worker), outbox.Config{LeaseTTL: c.Lease})
 	r, err := relay.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestRunUntilEmptyDoesNotWaitBehindAParkedHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := b.config
-	c.Store = outbox.New(b.db.Pool, outbox.Config{LeaseTTL: c.Lease})
+	c.Store = outbox.New(b.db.As(t, dbtest.Worker), outbox.Config{LeaseTTL: c.Lease})
 	r, err := relay.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/messaging"
 )
@@ -12,7 +13,7 @@ func TestARelayThatDiedIsTakenOver(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ids := b.add(20, 4)
-	dead := outbox.New(b.db.Pool, outbox.Config{LeaseTTL: 100 * time.Millisecond})
+	dead := outbox.New(b.db.As(t, dbtest.Worker), outbox.Config{LeaseTTL: 100 * time.Millisecond})
 	if err := dead.Register(t.Context(), []string{"orders"}); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestLanesThatCrashedGoSoloUntilTheyAreTrusted(t *testing.T) {
 	b := setup(t)
 	b.broker.delay = 5 * time.Millisecond
 	ids := b.add(60, 8)
-	store := outbox.New(b.db.Pool, outbox.Config{})
+	store := outbox.New(b.db.As(t, dbtest.Worker), outbox.Config{})
 	if err := store.Register(t.Context(), []string{"orders"}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestARowThatKillsItsRelayIsParkedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 { // a relay leases it alone and dies, three times
-		dead := outbox.New(b.db.Pool, outbox.Config{LeaseTTL: time.Millisecond})
+		dead := outbox.New(b.db.As(t, dbtest.Worker), outbox.Config{LeaseTTL: time.Millisecond})
 		var lane int32
 		if err := b.db.QueryRow(t.Context(), `select lane from messaging_outbox where message_id = $1`, ids[0]).Scan(&lane); err != nil {
 			t.Fatal(err)
