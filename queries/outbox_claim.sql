@@ -1,5 +1,6 @@
 -- Claims: read rows in seq order per lane and write the lane's window, in one statement, before anything is published.
--- The window is the union of the lane's open batches as the owner remembers them and of the rows read here.
+-- The window is the union of the lane's open batches as the owner remembers them and of the rows read here. It is written
+-- only under a number above the one that stands there: a claim that was given up and runs late has an older memory.
 
 -- name: ClaimPending :many
 -- A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
@@ -10,7 +11,7 @@ with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
               unnest(@cursors::bigint[]) as cursor, unnest(@limits::integer[]) as lim,
               unnest(@lows::bigint[]) as low, unnest(@floors::bigint[]) as floor, unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi,
-              unnest(@rewrite::boolean[]) as rewrite) as r
+              unnest(@rewrite::boolean[]) as rewrite, unnest(@numbers::bigint[]) as number) as r
 ), page as materialized (
   select r.lane, r.cursor, start.seq as start, found.lo,
          case when found.bytes <= @max_bytes::bigint then found.hi
@@ -35,10 +36,10 @@ with req as (
        order by o.seq limit r.lim) t) found
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = @solo::boolean,
+     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = @solo::boolean, window_no = r.number,
          window_ids = (select array_agg(i.id) from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane)
     from req r join page p on p.lane = r.lane
-   where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and (p.lo is not null or r.rewrite)
+   where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and l.window_no < r.number and (p.lo is not null or r.rewrite)
   returning l.lane
 )
 select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key,
@@ -56,7 +57,8 @@ select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_
 -- For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order.
 with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
-              unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi) as r
+              unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi,
+              unnest(@numbers::bigint[]) as number) as r
 ), look as (
   select k.lane, k.key from (select unnest(@key_lanes::integer[]) as lane, unnest(@keys::text[]) as key) as k
 ), page as materialized (
@@ -76,11 +78,11 @@ with req as (
    where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = @solo::boolean,
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = @solo::boolean, window_no = r.number,
          window_ids = (select array_agg(i.id) from (
              select i.id from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
-    from req r where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
+    from req r where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and l.window_no < r.number
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
@@ -95,7 +97,7 @@ select page.seq, page.message_id, page.lane, page.message_type, page.schema_vers
 with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
               unnest(@limits::integer[]) as lim, unnest(@open_lo::bigint[]) as lo,
-              unnest(@open_hi::bigint[]) as hi) as r
+              unnest(@open_hi::bigint[]) as hi, unnest(@numbers::bigint[]) as number) as r
 ), page as materialized (
   select m.* from req r cross join lateral (
     select t.*, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
@@ -121,11 +123,11 @@ with req as (
    where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = @solo::boolean,
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = @solo::boolean, window_no = r.number,
          window_ids = (select array_agg(i.id) from (
              select i.id from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
-    from req r where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
+    from req r where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and l.window_no < r.number
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,

@@ -1,5 +1,7 @@
 -- Lanes: who owns which, for how long, and what may be on the wire.
 -- Whoever changes owner or epoch locks the lane row first; renewing and the window are plain updates of the owner.
+-- What writes the window, or gives the lane back, has a number that rises with each statement of the owner and matches only
+-- where a lower one stands: one that was given up, and is run late under the same lease, changes nothing.
 
 -- name: RegisterDestinations :exec
 select messaging_outbox_register(@destinations::text[]);
@@ -79,7 +81,7 @@ with free as (
 )
 update messaging_outbox_lane l
    set owner = @owner::uuid, epoch = greatest(l.epoch % 9223372036854775807 + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
-       lease_until = clock_timestamp() + @ttl::interval, lease_ttl = @ttl::interval
+       lease_until = clock_timestamp() + @ttl::interval, lease_ttl = @ttl::interval, window_no = 0
   from free where l.lane = free.lane
 returning l.lane, l.destination, l.epoch, l.low_seq, l.crashes, l.changes, free.robbed::boolean as robbed,
           (l.window_lo is not null or l.window_ids is not null)::boolean as open_window;
@@ -89,29 +91,30 @@ update messaging_outbox_lane l
    set lease_until = clock_timestamp() + @ttl::interval, lease_ttl = @ttl::interval
   from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
  where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
-returning l.lane, l.epoch, l.changes;
+returning l.lane, l.epoch, l.changes, l.window_no;
 
 -- name: MarkLostIDs :one
--- Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes.
+-- Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes. Both halves match
+-- number 0 alone, which the last step ends.
 with own as (
   select l.lane, l.window_ids, l.solo from messaging_outbox_lane l
-   where l.lane = @lane::integer and l.owner = @owner::uuid and l.epoch = @epoch::bigint and l.window_ids is not null for update
-), lost as (
-  select m.message_id, own.solo, row_number() over (partition by m.ordering_key order by m.seq) = 1 as head
+   where l.lane = @lane::integer and l.owner = @owner::uuid and l.epoch = @epoch::bigint and l.window_no = 0 and l.window_ids is not null for update
+), lost as materialized (
+  select m.message_id, row_number() over (partition by m.ordering_key order by m.seq) = 1 as head
     from own, messaging_outbox m
    where m.message_id = any(own.window_ids) and m.lane = own.lane and m.status not in ('PUBLISHED', 'PARKED')
 ), marked as (
   update messaging_outbox o
-     set status = case when lost.solo and o.crash_attempts::bigint + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+     set status = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
          ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
-         crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + lost.solo::integer, 2147483647)::integer,
+         crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when lost.solo and o.crash_attempts::bigint + 1 >= @most::integer then null
-                                when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
+         next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then null
+                                when o.ordering_key is null or not @ordered::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
-    from lost where o.message_id = lost.message_id and o.status not in ('PUBLISHED', 'PARKED')
+    from own where o.message_id = any(array(select lost.message_id from lost)) and o.status not in ('PUBLISHED', 'PARKED')
   returning 1
 ), cleared as (
   update messaging_outbox_lane l set window_ids = null from own where l.lane = own.lane
@@ -119,15 +122,19 @@ with own as (
 select count(*)::bigint as marked from marked;
 
 -- name: MarkLostRange :one
--- Take-over, second half, a step of at most @step rows; the window goes with the last step.
-with own as (
-  select l.lane, l.window_lo, l.window_hi, l.solo from messaging_outbox_lane l
+-- Take-over, second half, a step of at most @step rows; the window goes with the last step. A step that is run again after
+-- the last one gives the crashes that stand there. Whether it was the last is said by the rows that were found: of those
+-- another run of the same step may have marked all.
+with lease as (
+  select l.lane, l.window_lo, l.window_hi, l.solo, l.window_no, l.crashes from messaging_outbox_lane l
    where l.lane = @lane::integer and l.owner = @owner::uuid and l.epoch = @epoch::bigint for update
-), page as (
+), own as (
+  select lease.lane, lease.window_lo, lease.window_hi, lease.solo from lease where lease.window_no = 0
+), page as materialized (
   select m.message_id, m.ordering_key, m.seq from own, messaging_outbox m
    where m.lane = own.lane and m.status = 'PENDING' and m.seq >= own.window_lo and m.seq <= own.window_hi
    order by m.seq limit @step
-), lost as (
+), lost as materialized (
   select page.message_id, row_number() over (partition by page.ordering_key order by page.seq) = 1 as head from page
 ), marked as (
   update messaging_outbox o
@@ -136,40 +143,56 @@ with own as (
          crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
          next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then null
-                                when o.ordering_key is null or not @ordered::boolean or lost.head then clock_timestamp() end,
+                                when o.ordering_key is null or not @ordered::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
-    from lost, own where o.message_id = lost.message_id and o.status = 'PENDING'
+    -- By the primary key, whatever the planner believes of the table: it saw it empty, and would join each with each.
+    from own where o.message_id = any(array(select lost.message_id from lost)) and case when o.status = 'PENDING' then true end
   returning 1
 ), total as (
-  select count(*) as n from marked
+  select count(*) as n from page
 ), done as (
-  update messaging_outbox_lane l set window_lo = null, window_hi = null, solo = false, crashes = least(greatest(l.crashes, 0)::bigint + 1, 2147483647)::integer
+  update messaging_outbox_lane l set window_lo = null, window_hi = null, solo = false, window_no = 1,
+         crashes = least(greatest(l.crashes, 0)::bigint + 1, 2147483647)::integer
     from own, total where l.lane = own.lane and total.n < @step
   returning l.crashes
 )
-select total.n::bigint as marked, coalesce((select crashes from done), -1)::integer as crashes,
-       exists (select from own)::boolean as owned
+select (select count(*) from marked)::bigint as marked, coalesce((select crashes from done), (select crashes from lease), -1)::integer as crashes,
+       exists (select from lease where lease.window_no = 0 or lease.window_lo is null)::boolean as owned,
+       (exists (select from done) or exists (select from lease where lease.window_no > 0))::boolean as last
   from total;
 
 -- name: CleanLanes :many
 -- Windows of lanes with nothing open are closed, and a lane whose last window ended well is trusted again.
-update messaging_outbox_lane l set window_lo = null, window_hi = null, window_ids = null, solo = false, crashes = 0
-  from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
- where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
-returning l.lane;
+with req as (
+  select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch, unnest(@numbers::bigint[]) as number) as r
+), done as (
+  update messaging_outbox_lane l
+     set window_lo = null, window_hi = null, window_ids = null, solo = false, crashes = 0, window_no = r.number
+    from req r
+   where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and l.window_no < r.number
+  returning l.lane
+)
+select l.lane, coalesce(l.owner = @owner::uuid and l.epoch = r.epoch, false)::boolean as owned
+  from req r join messaging_outbox_lane l on l.lane = r.lane
+ where l.lane <> all(array(select done.lane from done));
 
 -- name: GiveBackLanes :many
-with mine as (
-  select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
-      on l.lane = r.lane and l.epoch = r.epoch
+with req as (
+  select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch, unnest(@numbers::bigint[]) as number) as r
+), mine as (
+  select l.lane, r.number from messaging_outbox_lane l join req r on l.lane = r.lane and l.epoch = r.epoch and l.window_no < r.number
    where l.owner = @owner::uuid order by l.lane for update of l
+), done as (
+  update messaging_outbox_lane l
+     set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false, window_no = mine.number
+    from mine where l.lane = mine.lane
+  returning l.lane
 )
-update messaging_outbox_lane l
-   set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false
-  from mine where l.lane = mine.lane
-returning l.lane;
+select l.lane, coalesce(l.owner = @owner::uuid and l.epoch = r.epoch, false)::boolean as owned
+  from req r join messaging_outbox_lane l on l.lane = r.lane
+ where l.lane <> all(array(select done.lane from done));
 
 -- name: Pauses :many
 select c.name, min(c.reason)::text as reason from messaging_control c

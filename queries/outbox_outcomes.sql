@@ -48,9 +48,11 @@ update messaging_outbox o
 returning o.message_id;
 
 -- name: CloseWindowIDs :exec
--- Takes finished rows out of the windows; part of the transaction that records them.
+-- Takes finished rows out of the windows; part of the transaction that records them, and for the rows that it wrote alone:
+-- run late, after another try was recorded and the row was claimed again, it finds another version and closes nothing.
 update messaging_outbox_lane l
-   set window_ids = (select array_agg(w.id) from unnest(l.window_ids) as w(id) where w.id <> all(@ids::uuid[]))
+   set window_ids = (select array_agg(w.id) from unnest(l.window_ids) as w(id) where w.id <> all(array(
+         select o.message_id from messaging_outbox o where o.message_id = any(@ids::uuid[]) and o.xmin = pg_current_xact_id()::xid)))
   from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
  where l.lane = r.lane and l.epoch = r.epoch and l.owner = @owner::uuid and l.window_ids && @ids::uuid[];
 

@@ -20,8 +20,7 @@ type Window struct {
 
 // LaneClaim says what to read from one lane, and what is open there already: the claim writes the union.
 type LaneClaim struct {
-	Lane   int32
-	Epoch  int64
+	Step
 	Cursor int64 // rows after this seq
 	Limit  int32
 	Low    int64 // kept for the next owner
@@ -46,6 +45,7 @@ type Key struct {
 type claimArgs struct {
 	lanes         []int32
 	epochs        []int64
+	numbers       []int64
 	cursors, lows []int64
 	floors        []int64
 	inHand        []int64
@@ -62,11 +62,12 @@ func newClaimArgs(claims []LaneClaim) claimArgs {
 	slices.SortFunc(claims, func(a, b LaneClaim) int { return cmp.Compare(a.Lane, b.Lane) }) // as they are locked
 	n := len(claims)
 	a := claimArgs{
-		lanes: make([]int32, n), epochs: make([]int64, n), cursors: make([]int64, n), lows: make([]int64, n), limits: make([]int32, n),
+		lanes: make([]int32, n), epochs: make([]int64, n), numbers: make([]int64, n), cursors: make([]int64, n), lows: make([]int64, n), limits: make([]int32, n),
 		lo: make([]int64, n), hi: make([]int64, n), rewrite: make([]bool, n), floors: make([]int64, n), inHand: []int64{}, idLanes: []int32{}, ids: []uuid.UUID{},
 	}
 	for i, c := range claims {
-		a.lanes[i], a.epochs[i], a.cursors[i], a.lows[i], a.limits[i] = c.Lane, c.Epoch, c.Cursor, c.Low, c.Limit
+		a.lanes[i], a.epochs[i], a.numbers[i] = c.Lane, c.Epoch, c.Number
+		a.cursors[i], a.lows[i], a.limits[i] = c.Cursor, c.Low, c.Limit
 		a.lo[i], a.hi[i], a.rewrite[i] = c.Open.Lo, c.Open.Hi, c.Rewrite
 		a.solo = c.Solo
 		a.floors[i] = -1
@@ -82,12 +83,13 @@ func newClaimArgs(claims []LaneClaim) claimArgs {
 }
 
 // ClaimPending reads rows that were never offered to a broker, by lane and seq, and writes the windows, in one
-// committed statement. Rows of lanes that were lost meanwhile are not in the answer. maxBytes bounds the payload per
+// committed statement. Rows of lanes that were lost meanwhile, or whose window a later step has written, are not in the
+// answer; Renew tells the one from the other. maxBytes bounds the payload per
 // lane; one row is always read.
 func (s *Store) ClaimPending(ctx context.Context, destination string, claims []LaneClaim, maxBytes int64) (out []Row, err error) {
 	a := newClaimArgs(claims)
 	p := outboxdb.ClaimPendingParams{
-		Lanes: a.lanes, Epochs: a.epochs, Cursors: a.cursors, Limits: a.limits, Lows: a.lows, Floors: a.floors, InHand: a.inHand, OpenLo: a.lo, OpenHi: a.hi,
+		Lanes: a.lanes, Epochs: a.epochs, Numbers: a.numbers, Cursors: a.cursors, Limits: a.limits, Lows: a.lows, Floors: a.floors, InHand: a.inHand, OpenLo: a.lo, OpenHi: a.hi,
 		Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 	}
 	err = s.do(ctx, "claim", func(ctx context.Context, _ *outboxdb.Queries) (err error) {
@@ -104,7 +106,7 @@ func (s *Store) ClaimRuns(ctx context.Context, destination string, claims []Lane
 	keyLanes, names := splitKeys(keys)
 	err = s.do(ctx, "claim waiting rows", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.ClaimRuns(ctx, outboxdb.ClaimRunsParams{
-			Lanes: a.lanes, Epochs: a.epochs, OpenLo: a.lo, OpenHi: a.hi, KeyLanes: keyLanes, Keys: names, Block: block,
+			Lanes: a.lanes, Epochs: a.epochs, Numbers: a.numbers, OpenLo: a.lo, OpenHi: a.hi, KeyLanes: keyLanes, Keys: names, Block: block,
 			Destination: destination, Run: int32(run), MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 		})
 		out = make([]Row, len(rows))
@@ -125,7 +127,7 @@ func (s *Store) ClaimDeferred(ctx context.Context, destination string, claims []
 	}
 	err = s.do(ctx, "claim deferred rows", func(ctx context.Context, q *outboxdb.Queries) error {
 		rows, err := q.ClaimDeferred(ctx, outboxdb.ClaimDeferredParams{
-			Lanes: a.lanes, Epochs: a.epochs, Limits: a.limits, OpenLo: a.lo, OpenHi: a.hi, Destination: destination,
+			Lanes: a.lanes, Epochs: a.epochs, Numbers: a.numbers, Limits: a.limits, OpenLo: a.lo, OpenHi: a.hi, Destination: destination,
 			Ordered: ordered, Unresolved: unresolved, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 		})
 		out = make([]Row, len(rows))

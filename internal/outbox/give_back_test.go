@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
 func TestManyLanesAreGivenBackInSteps(t *testing.T) {
@@ -16,16 +18,15 @@ func TestManyLanesAreGivenBackInSteps(t *testing.T) {
 	if err := b.store.Register(t.Context(), names); err != nil {
 		t.Fatal(err)
 	}
-	var lanes []int32
-	var epochs []int64
+	var steps []outbox.Step
 	for _, l := range b.takeAll(t, b.store, false) {
-		lanes, epochs = append(lanes, l.Lane), append(epochs, l.Epoch)
+		steps = append(steps, step(l.Lane, l.Epoch))
 	}
-	if err := b.store.GiveBack(t.Context(), lanes, epochs); err != nil {
-		t.Fatal(err)
+	if unchanged, err := b.store.GiveBack(t.Context(), steps); err != nil || len(unchanged) > 0 {
+		t.Fatal(unchanged, err)
 	}
 	var owned int
 	if err := b.db.QueryRow(t.Context(), `select count(*) from messaging_outbox_lane where owner is not null`).Scan(&owned); err != nil || owned != 0 {
-		t.Errorf("%d of %d lanes are still owned (%v)", owned, len(lanes), err)
+		t.Errorf("%d of %d lanes are still owned (%v)", owned, len(steps), err)
 	}
 }

@@ -45,7 +45,7 @@ func TestKeysBehindAHead(t *testing.T) {
 	if due, err := b.store.DueKeys(t.Context(), []int32{lane}); err != nil || len(due) != 1 {
 		t.Fatalf("due keys: %v %v", due, err)
 	}
-	run, err := b.store.ClaimRuns(t.Context(), destination, []outbox.LaneClaim{{Lane: lane, Epoch: epoch}}, []outbox.Key{key}, 10, true, 1<<20)
+	run, err := b.store.ClaimRuns(t.Context(), destination, []outbox.LaneClaim{{Step: step(lane, epoch)}}, []outbox.Key{key}, 10, true, 1<<20)
 	if err != nil || len(run) != 2 || run[0].MessageID != head || run[1].MessageID != follower {
 		t.Fatalf("run: %d rows, %v", len(run), err)
 	}
@@ -95,7 +95,7 @@ func TestParkedHeadBlocksItsKey(t *testing.T) {
 		if err != nil || looks[0].Parked != block || looks[0].Head != follower {
 			t.Errorf("block %t: look %+v, %v", block, looks, err)
 		}
-		run, err := b.store.ClaimRuns(t.Context(), destination, []outbox.LaneClaim{{Lane: row.Lane, Epoch: epoch}}, []outbox.Key{key}, 10, block, 1<<20)
+		run, err := b.store.ClaimRuns(t.Context(), destination, []outbox.LaneClaim{{Step: step(row.Lane, epoch)}}, []outbox.Key{key}, 10, block, 1<<20)
 		if err != nil || (len(run) == 0) != block {
 			t.Errorf("block %t: claimed %d rows, %v", block, len(run), err)
 		}
@@ -113,11 +113,11 @@ func TestDeferredRowsWithoutKey(t *testing.T) {
 	if missed, err := b.store.Record(t.Context(), []outbox.Outcome{o}); err != nil || len(missed) != 0 {
 		t.Fatalf("record: %v %v", missed, err)
 	}
-	claim := []outbox.LaneClaim{{Lane: row.Lane, Epoch: epoch, Limit: 10}}
-	if rows, err := b.store.ClaimDeferred(t.Context(), destination, claim, true, []uuid.UUID{id}, 1<<20); err != nil || len(rows) != 0 {
+	claim := func() []outbox.LaneClaim { return []outbox.LaneClaim{{Step: step(row.Lane, epoch), Limit: 10}} }
+	if rows, err := b.store.ClaimDeferred(t.Context(), destination, claim(), true, []uuid.UUID{id}, 1<<20); err != nil || len(rows) != 0 {
 		t.Errorf("claimed %d unresolved rows, %v", len(rows), err)
 	}
-	rows, err := b.store.ClaimDeferred(t.Context(), destination, claim, true, nil, 1<<20)
+	rows, err := b.store.ClaimDeferred(t.Context(), destination, claim(), true, nil, 1<<20)
 	if err != nil || len(rows) != 1 || rows[0].Status != "RETRYABLE_FAILURE" || rows[0].Attempts != 1 {
 		t.Fatalf("deferred: %+v %v", rows, err)
 	}

@@ -24,6 +24,25 @@ type Lease struct {
 	OpenWindow bool
 }
 
+// TakenOver is the number of a lane's window once what the former owner left is taken over. The owner's own numbers are
+// above it.
+const TakenOver int64 = 1
+
+// Step is one statement of a lane's owner that writes the lane's window or gives the lane back. Number rises with each step
+// of a lease, whatever became of the one before: a step that was given up without an answer may be run late, and must
+// change nothing once a later one was written.
+type Step struct {
+	Lane          int32
+	Epoch, Number int64
+}
+
+// Unchanged is a lane for which a step did nothing: it is lost, or else a higher number stands there, by a later step or
+// by somebody's hand.
+type Unchanged struct {
+	Lane int32
+	Lost bool
+}
+
 // Work is a lane that holds unpublished rows which may be sent.
 type Work struct {
 	Lane             int32
@@ -143,6 +162,16 @@ func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob time.Time
 	return leases, err
 }
 
+// stepArgs gives steps by lane: several statements of a process write to the same lanes, and lock them in this order.
+func stepArgs(steps []Step) (lanes []int32, epochs, numbers []int64) {
+	steps = slices.Clone(steps)
+	slices.SortFunc(steps, func(a, b Step) int { return cmp.Compare(a.Lane, b.Lane) })
+	for _, s := range steps {
+		lanes, epochs, numbers = append(lanes, s.Lane), append(epochs, s.Epoch), append(numbers, s.Number)
+	}
+	return lanes, epochs, numbers
+}
+
 // inOrder gives lanes and their epochs by number: several statements of a process write to the same lanes, and lock them
 // in the order in which they are given.
 func inOrder(lanes []int32, epochs []int64) ([]int32, []int64) {
@@ -162,6 +191,8 @@ func inOrder(lanes []int32, epochs []int64) ([]int32, []int64) {
 type Renewed struct {
 	Lane           int32
 	Epoch, Changes int64
+	// Number of the last step that was written, zero before the first.
+	Number int64
 }
 
 // Renew extends the leases; lanes that are not in the answer are lost.
@@ -171,7 +202,7 @@ func (s *Store) Renew(ctx context.Context, lanes []int32, epochs []int64) (kept 
 		rows, err := q.RenewLanes(ctx, outboxdb.RenewLanesParams{Ttl: s.c.LeaseTTL, Owner: s.c.Owner, Lanes: lanes, Epochs: epochs})
 		kept = make([]Renewed, 0, len(rows))
 		for _, r := range rows {
-			kept = append(kept, Renewed(r))
+			kept = append(kept, Renewed{Lane: r.Lane, Epoch: r.Epoch, Changes: r.Changes, Number: r.WindowNo})
 		}
 		return err
 	})
@@ -184,7 +215,8 @@ const takeOverStep = 1000
 // TakeOver turns the window that a dead owner left into AMBIGUOUS rows with the code RELAY_LOST: they may be on the
 // wire. On a destination ordered by key only the first row of a key is due at once. It gives the number of rows and
 // of crashes in a row. A row that was lost from a solo window for the most-th time is parked: it alone was on its way
-// each time. The window stays until all rows are marked, so that a crash of this process repeats the rest.
+// each time. The window stays until all rows are marked, so that a crash of this process repeats the rest. Called again
+// after an answer was lost it counts no crash twice, and run late it changes nothing.
 func (s *Store) TakeOver(ctx context.Context, l Lease, ordered bool, most int) (rows int64, crashes int32, err error) {
 	err = s.do(ctx, "take over a window", func(ctx context.Context, q *outboxdb.Queries) (err error) {
 		rows, err = q.MarkLostIDs(ctx, outboxdb.MarkLostIDsParams{Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered, Most: int32(most)})
@@ -201,39 +233,51 @@ func (s *Store) TakeOver(ctx context.Context, l Lease, ordered bool, most int) (
 			if !r.Owned {
 				return ErrLeaseLost
 			}
-			rows, crashes, more = rows+r.Marked, r.Crashes, r.Marked == takeOverStep
+			rows, crashes, more = rows+r.Marked, r.Crashes, !r.Last
 			return nil
 		})
 	}
 	return rows, crashes, err
 }
 
-// Clean closes the windows of lanes that have nothing open, and forgets their crashes.
-func (s *Store) Clean(ctx context.Context, lanes []int32, epochs []int64) error {
-	lanes, epochs = inOrder(lanes, epochs)
-	return s.do(ctx, "clean lanes", func(ctx context.Context, q *outboxdb.Queries) error {
-		_, err := q.CleanLanes(ctx, outboxdb.CleanLanesParams{Lanes: lanes, Epochs: epochs, Owner: s.c.Owner})
+// Clean closes the windows of lanes that have nothing open, and forgets their crashes. It gives the lanes for which it
+// did not.
+func (s *Store) Clean(ctx context.Context, steps []Step) (unchanged []Unchanged, err error) {
+	lanes, epochs, numbers := stepArgs(steps)
+	err = s.do(ctx, "clean lanes", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.CleanLanes(ctx, outboxdb.CleanLanesParams{Lanes: lanes, Epochs: epochs, Numbers: numbers, Owner: s.c.Owner})
+		unchanged = nil
+		for _, r := range rows {
+			unchanged = append(unchanged, Unchanged{Lane: r.Lane, Lost: !r.Owned})
+		}
 		return err
 	})
+	return unchanged, err
 }
 
 // giveBackStep bounds one statement: it joins the lanes it is given one by one, so its cost grows with their square.
 const giveBackStep = 200
 
-// GiveBack frees lanes with nothing of theirs on the wire; epochs stay, attempts are untouched.
-func (s *Store) GiveBack(ctx context.Context, lanes []int32, epochs []int64) error {
+// GiveBack frees lanes with nothing of theirs on the wire; epochs stay, attempts are untouched. It gives the lanes that it
+// did not free.
+func (s *Store) GiveBack(ctx context.Context, steps []Step) (unchanged []Unchanged, err error) {
+	lanes, epochs, numbers := stepArgs(steps)
 	for len(lanes) > 0 {
 		n := min(len(lanes), giveBackStep)
-		err := s.do(ctx, "give back lanes", func(ctx context.Context, q *outboxdb.Queries) error {
-			_, err := q.GiveBackLanes(ctx, outboxdb.GiveBackLanesParams{Lanes: lanes[:n], Epochs: epochs[:n], Owner: s.c.Owner})
+		var rows []outboxdb.GiveBackLanesRow
+		err := s.do(ctx, "give back lanes", func(ctx context.Context, q *outboxdb.Queries) (err error) {
+			rows, err = q.GiveBackLanes(ctx, outboxdb.GiveBackLanesParams{Lanes: lanes[:n], Epochs: epochs[:n], Numbers: numbers[:n], Owner: s.c.Owner})
 			return err
 		})
 		if err != nil {
-			return err
+			return unchanged, err
 		}
-		lanes, epochs = lanes[n:], epochs[n:]
+		for _, r := range rows {
+			unchanged = append(unchanged, Unchanged{Lane: r.Lane, Lost: !r.Owned})
+		}
+		lanes, epochs, numbers = lanes[n:], epochs[n:], numbers[n:]
 	}
-	return nil
+	return unchanged, nil
 }
 
 // inMilliseconds is at most some years: a row may be due in a year that no Duration reaches.

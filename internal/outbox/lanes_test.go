@@ -4,9 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/backend-skeleton/relay/internal/dbtest"
 	"github.com/backend-skeleton/relay/internal/outbox"
-	"github.com/google/uuid"
 )
 
 func TestFindWork(t *testing.T) {
@@ -54,8 +55,12 @@ func TestRenewAndGiveBack(t *testing.T) {
 	if err != nil || len(kept) != 15 {
 		t.Fatalf("renewed %d lanes, %v, want 15", len(kept), err)
 	}
-	if err := b.store.GiveBack(t.Context(), lanes, epochs); err != nil {
-		t.Fatal(err)
+	steps := make([]outbox.Step, len(lanes))
+	for i := range lanes {
+		steps[i] = step(lanes[i], epochs[i])
+	}
+	if unchanged, err := b.store.GiveBack(t.Context(), steps); err != nil || len(unchanged) != 1 || !unchanged[0].Lost || unchanged[0].Lane != lanes[0] {
+		t.Fatalf("not given back: %+v, %v, want the first", unchanged, err)
 	}
 	again := b.takeAll(t, b.another(), false)
 	if len(again) != 15 {

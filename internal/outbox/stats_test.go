@@ -113,7 +113,7 @@ func TestStatsShowLeasesAndServers(t *testing.T) {
 	}
 	var claims []LaneClaim
 	for _, l := range leases {
-		claims = append(claims, LaneClaim{Lane: l.Lane, Epoch: l.Epoch, Limit: 100})
+		claims = append(claims, LaneClaim{Step: Step{Lane: l.Lane, Epoch: l.Epoch, Number: TakenOver + 1}, Limit: 100})
 	}
 	if rows, err := s.ClaimPending(t.Context(), "orders", claims, 1<<20); err != nil || len(rows) != 20 {
 		t.Fatalf("%d rows, %v", len(rows), err)

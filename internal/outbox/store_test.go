@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,9 +74,16 @@ func (b *bundle) takeAll(t *testing.T, s *outbox.Store, rob bool) []outbox.Lease
 func claims(leases []outbox.Lease) []outbox.LaneClaim {
 	var cs []outbox.LaneClaim
 	for _, l := range leases {
-		cs = append(cs, outbox.LaneClaim{Lane: l.Lane, Epoch: l.Epoch, Limit: 100})
+		cs = append(cs, outbox.LaneClaim{Step: step(l.Lane, l.Epoch), Limit: 100})
 	}
 	return cs
+}
+
+var lastStep atomic.Int64
+
+// step is the next one of a lane.
+func step(lane int32, epoch int64) outbox.Step {
+	return outbox.Step{Lane: lane, Epoch: epoch, Number: outbox.TakenOver + lastStep.Add(1)}
 }
 
 func epochOf(leases []outbox.Lease, lane int32) int64 {

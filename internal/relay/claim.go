@@ -54,6 +54,7 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) b
 	if err != nil {
 		p.giveTickets(&p.tickets)
 		p.freePlaces(places)
+		mayHaveWindows(lanes)
 		p.trouble("claim", err)
 		return false
 	}
@@ -63,6 +64,13 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) b
 	p.read(lanes, claims, found, now)
 	p.unused(rows)
 	return true
+}
+
+// mayHaveWindows notes lanes of a claim without an answer: it may have been written, or will be.
+func mayHaveWindows(lanes []*lane) {
+	for _, l := range lanes {
+		l.window = true
+	}
 }
 
 func (p *pump) takePlaces(want int) int {
@@ -99,7 +107,7 @@ const zeroFactor = 50
 // laneClaim says where to read a lane. A lane with nothing open is read from its low mark, and from 0 now and then:
 // the partial index holds unpublished rows only, so that this is exact.
 func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
-	c := outbox.LaneClaim{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Limit: int32(limit), Open: l.openWindow(), Rewrite: l.window && l.open == 0}
+	c := outbox.LaneClaim{Step: l.step(), Limit: int32(limit), Open: l.openWindow(), Rewrite: l.window && l.open == 0}
 	switch {
 	case l.open > 0 || l.past:
 		c.Cursor = l.cursor

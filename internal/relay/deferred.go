@@ -82,7 +82,7 @@ func (p *pump) claimDeferred(ctx context.Context, lanes []*lane, rows int, solo 
 	for _, l := range lanes {
 		byNumber[l.lease.Lane] = l
 		claims = append(claims, outbox.LaneClaim{
-			Lane: l.lease.Lane, Epoch: l.lease.Epoch, Limit: int32(min(per, l.limit(p.r.c.Batch))), Open: l.openWindow(), Solo: solo,
+			Step: l.step(), Limit: int32(min(per, l.limit(p.r.c.Batch))), Open: l.openWindow(), Solo: solo,
 		})
 	}
 	skip := make([]uuid.UUID, 0, len(p.unresolved)+len(p.flights))
@@ -98,6 +98,7 @@ func (p *pump) claimDeferred(ctx context.Context, lanes []*lane, rows int, solo 
 	if err != nil {
 		p.giveTickets(&p.tickets)
 		p.freePlaces(places)
+		mayHaveWindows(lanes)
 		p.trouble("claim deferred rows", err)
 		return false
 	}

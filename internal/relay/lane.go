@@ -22,6 +22,8 @@ type lane struct {
 	// valid is when the lease ends by this process's own monotonic timer, started before the statement that took or
 	// renewed it; as nanoseconds since the relay was made.
 	valid atomic.Int64
+	// number of the last step that this process has begun.
+	number atomic.Int64
 	// changes by others that the pump has seen.
 	changes atomic.Int64
 
@@ -97,7 +99,13 @@ func newLane(p *pump, l outbox.Lease, valid time.Duration) *lane {
 	}
 	ln.valid.Store(int64(valid))
 	ln.changes.Store(l.Changes)
+	ln.number.Store(outbox.TakenOver)
 	return ln
+}
+
+// step begins a statement about the lane's window.
+func (l *lane) step() outbox.Step {
+	return outbox.Step{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Number: l.number.Add(1)}
 }
 
 // openWindow is the union of what is open.

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,13 +133,14 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 		l := byName[k].lane
 		if lanes[k.Lane] == nil {
 			lanes[k.Lane] = l
-			claims = append(claims, outbox.LaneClaim{Lane: l.lease.Lane, Epoch: l.lease.Epoch, Open: l.openWindow(), Solo: solo})
+			claims = append(claims, outbox.LaneClaim{Step: l.step(), Open: l.openWindow(), Solo: solo})
 		}
 	}
 	found, err := p.r.c.Store.ClaimRuns(ctx, string(p.d.Name), claims, keys, run, p.d.Block, max(maxDestinationBytes-p.bytes, 1)/int64(len(keys)))
 	if err != nil {
 		p.giveTickets(&p.tickets)
 		p.freePlaces(places)
+		mayHaveWindows(slices.Collect(maps.Values(lanes)))
 		p.trouble("claim waiting rows", err)
 		return false
 	}

@@ -12,22 +12,25 @@ import (
 // giveBack frees lanes that another relay wants, or that have had no work for the length of a lease.
 func (p *pump) giveBack(ctx context.Context) {
 	now := time.Now()
-	var lanes []int32
-	var epochs []int64
+	var steps []outbox.Step
 	var going []*lane
 	for _, l := range p.lanes {
 		unwanted := l.leaving || (now.Sub(l.workAt) > p.r.c.Lease && !l.check)
 		if !unwanted || !l.ready || l.gone || !l.idle() || p.unresolvedIn(l) {
 			continue
 		}
-		lanes, epochs, going = append(lanes, l.lease.Lane), append(epochs, l.lease.Epoch), append(going, l)
+		steps, going = append(steps, l.step()), append(going, l)
 	}
 	if len(going) == 0 {
 		return
 	}
-	if err := p.r.c.Store.GiveBack(ctx, lanes, epochs); err != nil {
+	unchanged, err := p.r.c.Store.GiveBack(ctx, steps)
+	if err != nil {
 		p.trouble("give back lanes", err)
 		return
+	}
+	for _, u := range unchanged {
+		p.r.odd("give back lanes", u)
 	}
 	for _, l := range going {
 		p.remove(l)

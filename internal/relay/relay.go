@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
@@ -199,9 +200,17 @@ func (r *Relay) drain(pumping *sync.WaitGroup, stopHard context.CancelFunc) erro
 
 // leave gives the lanes back, if nothing of them is open, and takes this process out of the fleet.
 func (r *Relay) leave(ctx context.Context, clean bool) error {
-	if _, numbers, epochs := r.registry.all(); clean && len(numbers) > 0 {
-		if err := r.c.Store.GiveBack(ctx, numbers, epochs); err != nil {
+	if lanes, _, _ := r.registry.all(); clean && len(lanes) > 0 {
+		steps := make([]outbox.Step, len(lanes))
+		for i, l := range lanes {
+			steps[i] = l.step()
+		}
+		unchanged, err := r.c.Store.GiveBack(ctx, steps)
+		if err != nil {
 			return fmt.Errorf("relay: %w", err)
+		}
+		for _, u := range unchanged {
+			r.odd("give back lanes", u)
 		}
 	}
 	if err := r.c.Store.Leave(ctx); err != nil { // its heartbeat ends, that says the same

@@ -2,8 +2,10 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/internal/publish"
 )
 
@@ -67,21 +69,34 @@ func (r *Relay) renewOnce(ctx context.Context) error {
 		return err
 	}
 	r.alive()
-	changes := make(map[int32]int64, len(kept))
+	still := make(map[int32]outbox.Renewed, len(kept))
 	for _, k := range kept {
-		changes[k.Lane] = k.Changes
+		still[k.Lane] = k
 	}
 	for _, l := range lanes {
-		c, ok := changes[l.lease.Lane]
-		if !ok {
+		k, ok := still[l.lease.Lane]
+		if odd := k.Number > l.number.Load(); !ok || odd {
+			if odd { // taken again, the lane begins anew
+				r.odd("renew", outbox.Unchanged{Lane: k.Lane})
+			}
 			l.valid.Store(0)
 			l.pump.box.post(func() { l.pump.remove(l) })
 			continue
 		}
 		l.valid.Store(int64(start + r.c.Lease))
-		r.sawChanges(ctx, l, c)
+		r.sawChanges(ctx, l, k.Changes)
 	}
 	return nil
+}
+
+// errOddNumber tells of a hand in the table: no step of this process is above its own last one.
+var errOddNumber = errors.New("a lane's window has a number that its owner did not write")
+
+// odd tells of a lane that a step left unchanged though it is owned here.
+func (r *Relay) odd(operation string, u outbox.Unchanged) {
+	if !u.Lost {
+		r.c.Hooks.Trouble(operation, errOddNumber)
+	}
 }
 
 // sawChanges has the pump read a lane's blocked keys anew when others wrote to its rows.

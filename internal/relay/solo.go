@@ -2,7 +2,10 @@ package relay
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
 // A row that kills its relay takes the windows of its neighbours with it. After every crash a lane's windows shrink;
@@ -57,22 +60,26 @@ func (p *pump) rest(ctx context.Context) bool {
 // cleanLanes closes windows that ended well.
 func (p *pump) cleanLanes(ctx context.Context, which func(*lane) bool) bool {
 	var lanes []*lane
-	var numbers []int32
-	var epochs []int64
+	var steps []outbox.Step
 	for _, l := range p.lanes {
 		if l.ready && l.window && l.open == 0 && which(l) {
-			lanes, numbers, epochs = append(lanes, l), append(numbers, l.lease.Lane), append(epochs, l.lease.Epoch)
+			lanes, steps = append(lanes, l), append(steps, l.step())
 		}
 	}
 	if len(lanes) == 0 {
 		return true
 	}
-	if err := p.r.c.Store.Clean(ctx, numbers, epochs); err != nil {
+	unchanged, err := p.r.c.Store.Clean(ctx, steps)
+	if err != nil {
 		p.trouble("clean lanes", err)
 		return false
 	}
 	for _, l := range lanes {
 		l.window, l.lease.Crashes = false, 0
+	}
+	for _, u := range unchanged { // whatever stands there, this lease does not know it
+		p.r.odd("clean lanes", u)
+		p.remove(lanes[slices.IndexFunc(lanes, func(l *lane) bool { return l.lease.Lane == u.Lane })])
 	}
 	return true
 }

@@ -31,7 +31,7 @@ func TestARelayThatDiedIsTakenOver(t *testing.T) {
 	}
 	var claims []outbox.LaneClaim
 	for _, l := range leases {
-		claims = append(claims, outbox.LaneClaim{Lane: l.Lane, Epoch: l.Epoch, Limit: 3})
+		claims = append(claims, outbox.LaneClaim{Step: outbox.Step{Lane: l.Lane, Epoch: l.Epoch, Number: outbox.TakenOver + 1}, Limit: 3})
 	}
 	claimed, err := dead.ClaimPending(t.Context(), "orders", claims, 1<<20)
 	if err != nil || len(claimed) == 0 {
@@ -104,9 +104,10 @@ func TestARowThatKillsItsRelayIsParkedAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		claim := []outbox.LaneClaim{{Lane: lane, Epoch: l.Epoch, Limit: 1, Solo: true}}
+		claim := []outbox.LaneClaim{{Step: outbox.Step{Lane: lane, Epoch: l.Epoch, Number: outbox.TakenOver + 1}, Limit: 1, Solo: true}}
 		rows, err := dead.ClaimPending(t.Context(), "orders", claim, 1<<20)
 		if i > 0 {
+			claim[0].Number++
 			rows, err = dead.ClaimDeferred(t.Context(), "orders", claim, false, nil, 1<<20)
 		}
 		if err != nil || len(rows) != 1 {

@@ -55,9 +55,9 @@ func (q *Queries) BlockedKeys(ctx context.Context, arg BlockedKeysParams) ([]Blo
 
 const claimDeferred = `-- name: ClaimDeferred :many
 with req as (
-  select r.lane, r.epoch, r.lim, r.lo, r.hi from (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch,
+  select r.lane, r.epoch, r.lim, r.lo, r.hi, r.number from (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch,
               unnest($3::integer[]) as lim, unnest($4::bigint[]) as lo,
-              unnest($5::bigint[]) as hi) as r
+              unnest($5::bigint[]) as hi, unnest($6::bigint[]) as number) as r
 ), page as materialized (
   select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key, m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.headers, m.payload, m.occurred_at, m.created_at, m.attempts, m.ambiguous_attempts, m.version, m.status, m.bytes from req r cross join lateral (
     select t.seq, t.message_id, t.lane, t.message_type, t.schema_version, t.content_type, t.producer, t.partition_key, t.ordering_key, t.correlation_id, t.causation_id, t.tenant, t.traceparent, t.tracestate, t.baggage, t.schema_ref, t.claim_check, t.redrive_id, t.redrive_count, t.headers, t.payload, t.occurred_at, t.created_at, t.attempts, t.ambiguous_attempts, t.version, t.status, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
@@ -67,8 +67,8 @@ with req as (
              o.attempts, o.ambiguous_attempts, o.version, o.status::text as status
         from messaging_outbox o
        where o.lane = r.lane and o.status in ('RETRYABLE_FAILURE', 'AMBIGUOUS') and o.next_attempt_at <= clock_timestamp()
-         and o.destination = $6 and (not $7::boolean or o.ordering_key is null)
-         and o.message_id <> all($8::uuid[])
+         and o.destination = $7 and (not $8::boolean or o.ordering_key is null)
+         and o.message_id <> all($9::uuid[])
        order by o.next_attempt_at limit r.lim)
       union all
       (select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
@@ -76,18 +76,18 @@ with req as (
              o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
              o.attempts, o.ambiguous_attempts, o.version, o.status::text as status
         from messaging_outbox o
-       where not $7::boolean and o.lane = r.lane and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
-         and o.ordering_key is not null and (o.status = 'HELD' or o.next_attempt_at is null) and o.destination = $6
-         and o.message_id <> all($8::uuid[])
+       where not $8::boolean and o.lane = r.lane and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
+         and o.ordering_key is not null and (o.status = 'HELD' or o.next_attempt_at is null) and o.destination = $7
+         and o.message_id <> all($9::uuid[])
        order by o.ordering_key, o.seq limit r.lim)) t) m
-   where m.bytes <= $9::bigint or m.bytes = octet_length(m.payload)
+   where m.bytes <= $10::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $10::boolean,
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $11::boolean, window_no = r.number,
          window_ids = (select array_agg(i.id) from (
-             select i.id from (select unnest($11::integer[]) as lane, unnest($12::uuid[]) as id) as i where i.lane = l.lane
+             select i.id from (select unnest($12::integer[]) as lane, unnest($13::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
-    from req r where l.lane = r.lane and l.owner = $13::uuid and l.epoch = r.epoch
+    from req r where l.lane = r.lane and l.owner = $14::uuid and l.epoch = r.epoch and l.window_no < r.number
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
@@ -104,6 +104,7 @@ type ClaimDeferredParams struct {
 	Limits      []int32
 	OpenLo      []int64
 	OpenHi      []int64
+	Numbers     []int64
 	Destination string
 	Ordered     bool
 	Unresolved  []uuid.UUID
@@ -152,6 +153,7 @@ func (q *Queries) ClaimDeferred(ctx context.Context, arg ClaimDeferredParams) ([
 		arg.Limits,
 		arg.OpenLo,
 		arg.OpenHi,
+		arg.Numbers,
 		arg.Destination,
 		arg.Ordered,
 		arg.Unresolved,
@@ -210,20 +212,20 @@ func (q *Queries) ClaimDeferred(ctx context.Context, arg ClaimDeferredParams) ([
 const claimPending = `-- name: ClaimPending :many
 
 with req as (
-  select r.lane, r.epoch, r.cursor, r.lim, r.low, r.floor, r.lo, r.hi, r.rewrite from (select unnest($3::integer[]) as lane, unnest($4::bigint[]) as epoch,
+  select r.lane, r.epoch, r.cursor, r.lim, r.low, r.floor, r.lo, r.hi, r.rewrite, r.number from (select unnest($3::integer[]) as lane, unnest($4::bigint[]) as epoch,
               unnest($5::bigint[]) as cursor, unnest($6::integer[]) as lim,
               unnest($7::bigint[]) as low, unnest($8::bigint[]) as floor, unnest($9::bigint[]) as lo, unnest($10::bigint[]) as hi,
-              unnest($11::boolean[]) as rewrite) as r
+              unnest($11::boolean[]) as rewrite, unnest($12::bigint[]) as number) as r
 ), page as materialized (
   select r.lane, r.cursor, start.seq as start, found.lo,
-         case when found.bytes <= $12::bigint then found.hi
+         case when found.bytes <= $13::bigint then found.hi
               else (select max(u.seq) from (
                       select t.seq, octet_length(t.payload) as own, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
                         select o.seq, o.payload from messaging_outbox o
                          where o.lane = r.lane and o.status = 'PENDING' and o.seq > start.seq and o.destination = $1
                            and (o.seq > r.cursor or o.seq not in (select h from unnest($2::bigint[]) as h))
                          order by o.seq limit r.lim) t) u
-                     where u.bytes <= $12::bigint or u.bytes = u.own) end as hi
+                     where u.bytes <= $13::bigint or u.bytes = u.own) end as hi
     from req r cross join lateral (
     select case when r.floor >= 0 and exists (
              select from messaging_outbox b
@@ -238,10 +240,10 @@ with req as (
        order by o.seq limit r.lim) t) found
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = $13::boolean,
-         window_ids = (select array_agg(i.id) from (select unnest($14::integer[]) as lane, unnest($15::uuid[]) as id) as i where i.lane = l.lane)
+     set window_lo = least(nullif(r.lo, 0), p.lo), window_hi = greatest(nullif(r.hi, 0), p.hi), low_seq = r.low, solo = $14::boolean, window_no = r.number,
+         window_ids = (select array_agg(i.id) from (select unnest($15::integer[]) as lane, unnest($16::uuid[]) as id) as i where i.lane = l.lane)
     from req r join page p on p.lane = r.lane
-   where l.lane = r.lane and l.owner = $16::uuid and l.epoch = r.epoch and (p.lo is not null or r.rewrite)
+   where l.lane = r.lane and l.owner = $17::uuid and l.epoch = r.epoch and l.window_no < r.number and (p.lo is not null or r.rewrite)
   returning l.lane
 )
 select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key,
@@ -268,6 +270,7 @@ type ClaimPendingParams struct {
 	OpenLo      []int64
 	OpenHi      []int64
 	Rewrite     []bool
+	Numbers     []int64
 	MaxBytes    int64
 	Solo        bool
 	IDLanes     []int32
@@ -306,7 +309,8 @@ type ClaimPendingRow struct {
 }
 
 // Claims: read rows in seq order per lane and write the lane's window, in one statement, before anything is published.
-// The window is the union of the lane's open batches as the owner remembers them and of the rows read here.
+// The window is the union of the lane's open batches as the owner remembers them and of the rows read here. It is written
+// only under a number above the one that stands there: a claim that was given up and runs late has an older memory.
 // A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
 // row of the same key may be visible as well and must not go first. The floor is -1 where no order holds.
 // The rows are found twice by one snapshot: a page that holds whole rows would be copied three times, which costs more
@@ -324,6 +328,7 @@ func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]C
 		arg.OpenLo,
 		arg.OpenHi,
 		arg.Rewrite,
+		arg.Numbers,
 		arg.MaxBytes,
 		arg.Solo,
 		arg.IDLanes,
@@ -378,14 +383,15 @@ func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]C
 
 const claimRuns = `-- name: ClaimRuns :many
 with req as (
-  select r.lane, r.epoch, r.lo, r.hi from (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch,
-              unnest($3::bigint[]) as lo, unnest($4::bigint[]) as hi) as r
+  select r.lane, r.epoch, r.lo, r.hi, r.number from (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch,
+              unnest($3::bigint[]) as lo, unnest($4::bigint[]) as hi,
+              unnest($5::bigint[]) as number) as r
 ), look as (
-  select k.lane, k.key from (select unnest($5::integer[]) as lane, unnest($6::text[]) as key) as k
+  select k.lane, k.key from (select unnest($6::integer[]) as lane, unnest($7::text[]) as key) as k
 ), page as materialized (
   select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key, m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.headers, m.payload, m.occurred_at, m.created_at, m.attempts, m.ambiguous_attempts, m.version, m.status, m.bytes from look k cross join lateral (
     select coalesce(min(b.seq), 9223372036854775807) as seq from messaging_outbox b
-     where $7::boolean and b.lane = k.lane and b.ordering_key = k.key and b.status = 'PARKED' and b.skipped_at is null) parked
+     where $8::boolean and b.lane = k.lane and b.ordering_key = k.key and b.status = 'PARKED' and b.skipped_at is null) parked
   cross join lateral (
     select t.seq, t.message_id, t.lane, t.message_type, t.schema_version, t.content_type, t.producer, t.partition_key, t.ordering_key, t.correlation_id, t.causation_id, t.tenant, t.traceparent, t.tracestate, t.baggage, t.schema_ref, t.claim_check, t.redrive_id, t.redrive_count, t.headers, t.payload, t.occurred_at, t.created_at, t.attempts, t.ambiguous_attempts, t.version, t.status, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
       select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
@@ -394,16 +400,16 @@ with req as (
              o.attempts, o.ambiguous_attempts, o.version, o.status::text as status
         from messaging_outbox o
        where o.lane = k.lane and o.ordering_key = k.key and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
-         and o.seq < parked.seq and o.destination = $8
-       order by o.seq limit $9) t) m
-   where m.bytes <= $10::bigint or m.bytes = octet_length(m.payload)
+         and o.seq < parked.seq and o.destination = $9
+       order by o.seq limit $10) t) m
+   where m.bytes <= $11::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $11::boolean,
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $12::boolean, window_no = r.number,
          window_ids = (select array_agg(i.id) from (
-             select i.id from (select unnest($12::integer[]) as lane, unnest($13::uuid[]) as id) as i where i.lane = l.lane
+             select i.id from (select unnest($13::integer[]) as lane, unnest($14::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
-    from req r where l.lane = r.lane and l.owner = $14::uuid and l.epoch = r.epoch
+    from req r where l.lane = r.lane and l.owner = $15::uuid and l.epoch = r.epoch and l.window_no < r.number
   returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
@@ -419,6 +425,7 @@ type ClaimRunsParams struct {
 	Epochs      []int64
 	OpenLo      []int64
 	OpenHi      []int64
+	Numbers     []int64
 	KeyLanes    []int32
 	Keys        []string
 	Block       bool
@@ -468,6 +475,7 @@ func (q *Queries) ClaimRuns(ctx context.Context, arg ClaimRunsParams) ([]ClaimRu
 		arg.Epochs,
 		arg.OpenLo,
 		arg.OpenHi,
+		arg.Numbers,
 		arg.KeyLanes,
 		arg.Keys,
 		arg.Block,

@@ -13,32 +13,51 @@ import (
 )
 
 const cleanLanes = `-- name: CleanLanes :many
-update messaging_outbox_lane l set window_lo = null, window_hi = null, window_ids = null, solo = false, crashes = 0
-  from (select unnest($2::integer[]) as lane, unnest($3::bigint[]) as epoch) as r
- where l.lane = r.lane and l.owner = $1::uuid and l.epoch = r.epoch
-returning l.lane
+with req as (
+  select r.lane, r.epoch, r.number from (select unnest($2::integer[]) as lane, unnest($3::bigint[]) as epoch, unnest($4::bigint[]) as number) as r
+), done as (
+  update messaging_outbox_lane l
+     set window_lo = null, window_hi = null, window_ids = null, solo = false, crashes = 0, window_no = r.number
+    from req r
+   where l.lane = r.lane and l.owner = $1::uuid and l.epoch = r.epoch and l.window_no < r.number
+  returning l.lane
+)
+select l.lane, coalesce(l.owner = $1::uuid and l.epoch = r.epoch, false)::boolean as owned
+  from req r join messaging_outbox_lane l on l.lane = r.lane
+ where l.lane <> all(array(select done.lane from done))
 `
 
 type CleanLanesParams struct {
-	Owner  uuid.UUID
-	Lanes  []int32
-	Epochs []int64
+	Owner   uuid.UUID
+	Lanes   []int32
+	Epochs  []int64
+	Numbers []int64
+}
+
+type CleanLanesRow struct {
+	Lane  int32
+	Owned bool
 }
 
 // Windows of lanes with nothing open are closed, and a lane whose last window ended well is trusted again.
-func (q *Queries) CleanLanes(ctx context.Context, arg CleanLanesParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, cleanLanes, arg.Owner, arg.Lanes, arg.Epochs)
+func (q *Queries) CleanLanes(ctx context.Context, arg CleanLanesParams) ([]CleanLanesRow, error) {
+	rows, err := q.db.Query(ctx, cleanLanes,
+		arg.Owner,
+		arg.Lanes,
+		arg.Epochs,
+		arg.Numbers,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int32
+	var items []CleanLanesRow
 	for rows.Next() {
-		var lane int32
-		if err := rows.Scan(&lane); err != nil {
+		var i CleanLanesRow
+		if err := rows.Scan(&i.Lane, &i.Owned); err != nil {
 			return nil, err
 		}
-		items = append(items, lane)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -139,36 +158,52 @@ func (q *Queries) ForgetRelay(ctx context.Context, id uuid.UUID) error {
 }
 
 const giveBackLanes = `-- name: GiveBackLanes :many
-with mine as (
-  select l.lane from messaging_outbox_lane l join (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch) as r
-      on l.lane = r.lane and l.epoch = r.epoch
-   where l.owner = $3::uuid order by l.lane for update of l
+with req as (
+  select r.lane, r.epoch, r.number from (select unnest($2::integer[]) as lane, unnest($3::bigint[]) as epoch, unnest($4::bigint[]) as number) as r
+), mine as (
+  select l.lane, r.number from messaging_outbox_lane l join req r on l.lane = r.lane and l.epoch = r.epoch and l.window_no < r.number
+   where l.owner = $1::uuid order by l.lane for update of l
+), done as (
+  update messaging_outbox_lane l
+     set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false, window_no = mine.number
+    from mine where l.lane = mine.lane
+  returning l.lane
 )
-update messaging_outbox_lane l
-   set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false
-  from mine where l.lane = mine.lane
-returning l.lane
+select l.lane, coalesce(l.owner = $1::uuid and l.epoch = r.epoch, false)::boolean as owned
+  from req r join messaging_outbox_lane l on l.lane = r.lane
+ where l.lane <> all(array(select done.lane from done))
 `
 
 type GiveBackLanesParams struct {
-	Lanes  []int32
-	Epochs []int64
-	Owner  uuid.UUID
+	Owner   uuid.UUID
+	Lanes   []int32
+	Epochs  []int64
+	Numbers []int64
 }
 
-func (q *Queries) GiveBackLanes(ctx context.Context, arg GiveBackLanesParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, giveBackLanes, arg.Lanes, arg.Epochs, arg.Owner)
+type GiveBackLanesRow struct {
+	Lane  int32
+	Owned bool
+}
+
+func (q *Queries) GiveBackLanes(ctx context.Context, arg GiveBackLanesParams) ([]GiveBackLanesRow, error) {
+	rows, err := q.db.Query(ctx, giveBackLanes,
+		arg.Owner,
+		arg.Lanes,
+		arg.Epochs,
+		arg.Numbers,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int32
+	var items []GiveBackLanesRow
 	for rows.Next() {
-		var lane int32
-		if err := rows.Scan(&lane); err != nil {
+		var i GiveBackLanesRow
+		if err := rows.Scan(&i.Lane, &i.Owned); err != nil {
 			return nil, err
 		}
-		items = append(items, lane)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -263,23 +298,23 @@ func (q *Queries) LiveRelays(ctx context.Context, ttl time.Duration) ([]LiveRela
 const markLostIDs = `-- name: MarkLostIDs :one
 with own as (
   select l.lane, l.window_ids, l.solo from messaging_outbox_lane l
-   where l.lane = $1::integer and l.owner = $2::uuid and l.epoch = $3::bigint and l.window_ids is not null for update
-), lost as (
-  select m.message_id, own.solo, row_number() over (partition by m.ordering_key order by m.seq) = 1 as head
+   where l.lane = $1::integer and l.owner = $2::uuid and l.epoch = $3::bigint and l.window_no = 0 and l.window_ids is not null for update
+), lost as materialized (
+  select m.message_id, row_number() over (partition by m.ordering_key order by m.seq) = 1 as head
     from own, messaging_outbox m
    where m.message_id = any(own.window_ids) and m.lane = own.lane and m.status not in ('PUBLISHED', 'PARKED')
 ), marked as (
   update messaging_outbox o
-     set status = case when lost.solo and o.crash_attempts::bigint + 1 >= $4::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
+     set status = case when own.solo and o.crash_attempts::bigint + 1 >= $4::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
          ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
-         crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + lost.solo::integer, 2147483647)::integer,
+         crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
-         next_attempt_at = case when lost.solo and o.crash_attempts::bigint + 1 >= $4::integer then null
-                                when o.ordering_key is null or not $5::boolean or lost.head then clock_timestamp() end,
+         next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= $4::integer then null
+                                when o.ordering_key is null or not $5::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
-    from lost where o.message_id = lost.message_id and o.status not in ('PUBLISHED', 'PARKED')
+    from own where o.message_id = any(array(select lost.message_id from lost)) and o.status not in ('PUBLISHED', 'PARKED')
   returning 1
 ), cleared as (
   update messaging_outbox_lane l set window_ids = null from own where l.lane = own.lane
@@ -295,7 +330,8 @@ type MarkLostIDsParams struct {
 	Ordered bool
 }
 
-// Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes.
+// Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes. Both halves match
+// number 0 alone, which the last step ends.
 func (q *Queries) MarkLostIDs(ctx context.Context, arg MarkLostIDsParams) (int64, error) {
 	row := q.db.QueryRow(ctx, markLostIDs,
 		arg.Lane,
@@ -310,14 +346,16 @@ func (q *Queries) MarkLostIDs(ctx context.Context, arg MarkLostIDsParams) (int64
 }
 
 const markLostRange = `-- name: MarkLostRange :one
-with own as (
-  select l.lane, l.window_lo, l.window_hi, l.solo from messaging_outbox_lane l
+with lease as (
+  select l.lane, l.window_lo, l.window_hi, l.solo, l.window_no, l.crashes from messaging_outbox_lane l
    where l.lane = $1::integer and l.owner = $2::uuid and l.epoch = $3::bigint for update
-), page as (
+), own as (
+  select lease.lane, lease.window_lo, lease.window_hi, lease.solo from lease where lease.window_no = 0
+), page as materialized (
   select m.message_id, m.ordering_key, m.seq from own, messaging_outbox m
    where m.lane = own.lane and m.status = 'PENDING' and m.seq >= own.window_lo and m.seq <= own.window_hi
    order by m.seq limit $4
-), lost as (
+), lost as materialized (
   select page.message_id, row_number() over (partition by page.ordering_key order by page.seq) = 1 as head from page
 ), marked as (
   update messaging_outbox o
@@ -326,21 +364,24 @@ with own as (
          crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
          next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= $5::integer then null
-                                when o.ordering_key is null or not $6::boolean or lost.head then clock_timestamp() end,
+                                when o.ordering_key is null or not $6::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
-    from lost, own where o.message_id = lost.message_id and o.status = 'PENDING'
+    -- By the primary key, whatever the planner believes of the table: it saw it empty, and would join each with each.
+    from own where o.message_id = any(array(select lost.message_id from lost)) and case when o.status = 'PENDING' then true end
   returning 1
 ), total as (
-  select count(*) as n from marked
+  select count(*) as n from page
 ), done as (
-  update messaging_outbox_lane l set window_lo = null, window_hi = null, solo = false, crashes = least(greatest(l.crashes, 0)::bigint + 1, 2147483647)::integer
+  update messaging_outbox_lane l set window_lo = null, window_hi = null, solo = false, window_no = 1,
+         crashes = least(greatest(l.crashes, 0)::bigint + 1, 2147483647)::integer
     from own, total where l.lane = own.lane and total.n < $4
   returning l.crashes
 )
-select total.n::bigint as marked, coalesce((select crashes from done), -1)::integer as crashes,
-       exists (select from own)::boolean as owned
+select (select count(*) from marked)::bigint as marked, coalesce((select crashes from done), (select crashes from lease), -1)::integer as crashes,
+       exists (select from lease where lease.window_no = 0 or lease.window_lo is null)::boolean as owned,
+       (exists (select from done) or exists (select from lease where lease.window_no > 0))::boolean as last
   from total
 `
 
@@ -357,9 +398,12 @@ type MarkLostRangeRow struct {
 	Marked  int64
 	Crashes int32
 	Owned   bool
+	Last    bool
 }
 
-// Take-over, second half, a step of at most @step rows; the window goes with the last step.
+// Take-over, second half, a step of at most @step rows; the window goes with the last step. A step that is run again after
+// the last one gives the crashes that stand there. Whether it was the last is said by the rows that were found: of those
+// another run of the same step may have marked all.
 func (q *Queries) MarkLostRange(ctx context.Context, arg MarkLostRangeParams) (MarkLostRangeRow, error) {
 	row := q.db.QueryRow(ctx, markLostRange,
 		arg.Lane,
@@ -370,7 +414,12 @@ func (q *Queries) MarkLostRange(ctx context.Context, arg MarkLostRangeParams) (M
 		arg.Ordered,
 	)
 	var i MarkLostRangeRow
-	err := row.Scan(&i.Marked, &i.Crashes, &i.Owned)
+	err := row.Scan(
+		&i.Marked,
+		&i.Crashes,
+		&i.Owned,
+		&i.Last,
+	)
 	return i, err
 }
 
@@ -412,6 +461,8 @@ select messaging_outbox_register($1::text[])
 
 // Lanes: who owns which, for how long, and what may be on the wire.
 // Whoever changes owner or epoch locks the lane row first; renewing and the window are plain updates of the owner.
+// What writes the window, or gives the lane back, has a number that rises with each statement of the owner and matches only
+// where a lower one stands: one that was given up, and is run late under the same lease, changes nothing.
 func (q *Queries) RegisterDestinations(ctx context.Context, destinations []string) error {
 	_, err := q.db.Exec(ctx, registerDestinations, destinations)
 	return err
@@ -422,7 +473,7 @@ update messaging_outbox_lane l
    set lease_until = clock_timestamp() + $1::interval, lease_ttl = $1::interval
   from (select unnest($3::integer[]) as lane, unnest($4::bigint[]) as epoch) as r
  where l.lane = r.lane and l.owner = $2::uuid and l.epoch = r.epoch
-returning l.lane, l.epoch, l.changes
+returning l.lane, l.epoch, l.changes, l.window_no
 `
 
 type RenewLanesParams struct {
@@ -433,9 +484,10 @@ type RenewLanesParams struct {
 }
 
 type RenewLanesRow struct {
-	Lane    int32
-	Epoch   int64
-	Changes int64
+	Lane     int32
+	Epoch    int64
+	Changes  int64
+	WindowNo int64
 }
 
 func (q *Queries) RenewLanes(ctx context.Context, arg RenewLanesParams) ([]RenewLanesRow, error) {
@@ -452,7 +504,12 @@ func (q *Queries) RenewLanes(ctx context.Context, arg RenewLanesParams) ([]Renew
 	var items []RenewLanesRow
 	for rows.Next() {
 		var i RenewLanesRow
-		if err := rows.Scan(&i.Lane, &i.Epoch, &i.Changes); err != nil {
+		if err := rows.Scan(
+			&i.Lane,
+			&i.Epoch,
+			&i.Changes,
+			&i.WindowNo,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -486,7 +543,7 @@ with free as (
 )
 update messaging_outbox_lane l
    set owner = $1::uuid, epoch = greatest(l.epoch % 9223372036854775807 + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
-       lease_until = clock_timestamp() + $2::interval, lease_ttl = $2::interval
+       lease_until = clock_timestamp() + $2::interval, lease_ttl = $2::interval, window_no = 0
   from free where l.lane = free.lane
 returning l.lane, l.destination, l.epoch, l.low_seq, l.crashes, l.changes, free.robbed::boolean as robbed,
           (l.window_lo is not null or l.window_ids is not null)::boolean as open_window

@@ -63,7 +63,8 @@ func (q *Queries) AlreadyRecorded(ctx context.Context, arg AlreadyRecordedParams
 
 const closeWindowIDs = `-- name: CloseWindowIDs :exec
 update messaging_outbox_lane l
-   set window_ids = (select array_agg(w.id) from unnest(l.window_ids) as w(id) where w.id <> all($1::uuid[]))
+   set window_ids = (select array_agg(w.id) from unnest(l.window_ids) as w(id) where w.id <> all(array(
+         select o.message_id from messaging_outbox o where o.message_id = any($1::uuid[]) and o.xmin = pg_current_xact_id()::xid)))
   from (select unnest($3::integer[]) as lane, unnest($4::bigint[]) as epoch) as r
  where l.lane = r.lane and l.epoch = r.epoch and l.owner = $2::uuid and l.window_ids && $1::uuid[]
 `
@@ -75,7 +76,8 @@ type CloseWindowIDsParams struct {
 	Epochs []int64
 }
 
-// Takes finished rows out of the windows; part of the transaction that records them.
+// Takes finished rows out of the windows; part of the transaction that records them, and for the rows that it wrote alone:
+// run late, after another try was recorded and the row was claimed again, it finds another version and closes nothing.
 func (q *Queries) CloseWindowIDs(ctx context.Context, arg CloseWindowIDsParams) error {
 	_, err := q.db.Exec(ctx, closeWindowIDs,
 		arg.Ids,
