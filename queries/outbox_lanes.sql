@@ -19,10 +19,12 @@ delete from messaging_outbox_relay where id = @id::uuid or heartbeat < clock_tim
 
 -- name: LiveRelays :many
 select id, serves from messaging_outbox_relay
- where state = 'RUNNING' and heartbeat > clock_timestamp() - @ttl::interval;
+ where state = 'RUNNING' and heartbeat between clock_timestamp() - @ttl::interval and clock_timestamp() + @ttl::interval;
 
 -- name: ServerStarted :one
-select (clock_timestamp() - pg_postmaster_start_time() < @ttl::interval)::boolean as young;
+-- When the server started, and whether that is less than a lease ago; a clock that was set back makes no server young.
+select pg_postmaster_start_time()::timestamptz as started,
+       (clock_timestamp() - pg_postmaster_start_time() between interval '0' and @ttl::interval)::boolean as young;
 
 -- name: FindWork :many
 -- A loose scan over the partial indexes: one probe per lane that holds rows, none for the others.
@@ -61,7 +63,7 @@ select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolea
        (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
               select from messaging_outbox_relay r
-               where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves)))))::boolean as expired
+               where r.id = l.owner and r.heartbeat between clock_timestamp() - l.lease_ttl and clock_timestamp() + l.lease_ttl and l.destination = any(r.serves)))))::boolean as expired
   from found f left join messaging_outbox_lane l on l.lane = f.lane;
 
 -- name: TakeLanes :many
@@ -76,7 +78,7 @@ with free as (
      and (l.owner is null or l.owner = @owner::uuid or (clock_timestamp() <= @rob::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
-                where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves))))))
+                where r.id = l.owner and r.heartbeat between clock_timestamp() - l.lease_ttl and clock_timestamp() + l.lease_ttl and l.destination = any(r.serves))))))
    order by l.lane limit @want for update skip locked
 )
 update messaging_outbox_lane l

@@ -110,14 +110,16 @@ func (s *Store) Pauses(ctx context.Context) (reasons map[string]string, err erro
 	return reasons, err
 }
 
-// YoungServer tells a database server that runs for less than a lease: lanes that look expired may be those of relays
-// which could not renew meanwhile.
-func (s *Store) YoungServer(ctx context.Context) (young bool, err error) {
-	err = s.do(ctx, "ask for the server's start", func(ctx context.Context, q *outboxdb.Queries) (err error) {
-		young, err = q.ServerStarted(ctx, s.c.LeaseTTL)
+// ServerStarted gives the moment at which the database server started, by its own clock. One that is young runs for less
+// than a lease: lanes that look expired may be those of relays which could not renew meanwhile. The same is true of one
+// that is not the server of before.
+func (s *Store) ServerStarted(ctx context.Context) (started time.Time, young bool, err error) {
+	err = s.do(ctx, "ask for the server's start", func(ctx context.Context, q *outboxdb.Queries) error {
+		row, err := q.ServerStarted(ctx, s.c.LeaseTTL)
+		started, young = row.Started, row.Young
 		return err
 	})
-	return young, err
+	return started, young, err
 }
 
 // FindWork lists the lanes with rows to send. It costs a probe per such lane.

@@ -58,8 +58,8 @@ func (s *Store) do(ctx context.Context, op string, f func(context.Context, *outb
 		if err == nil {
 			return nil
 		}
-		if readOnly(err) {
-			return fmt.Errorf("outbox: %s: %w: %w", op, ErrReadOnly, err)
+		if cause := causeOf(err); cause != nil {
+			return fmt.Errorf("outbox: %s: %w: %w", op, cause, err)
 		}
 		if refused(err) {
 			return fmt.Errorf("outbox: %s: %w: %w", op, ErrRefused, err)

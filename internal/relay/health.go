@@ -1,10 +1,8 @@
 package relay
 
 import (
-	"errors"
 	"time"
 
-	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/messaging"
 )
 
@@ -37,6 +35,7 @@ func (r *Relay) Health() Health {
 	if !r.running.Load() {
 		return h
 	}
+	away := r.database.now()
 	for _, p := range r.pumps {
 		d := DestinationHealth{Name: p.d.Name, Broker: p.broker.name, Ready: true, Lanes: r.registry.count(p.d.Name)}
 		for _, b := range []*breaker{p.broker.breaker, p.breaker} {
@@ -55,21 +54,10 @@ func (r *Relay) Health() Health {
 		if pause := p.paused.Load(); pause != nil {
 			d.Ready, d.Paused, d.Reason, d.Since = false, true, "PAUSED", pause.since
 		}
-		if since := r.readOnly.Load(); since != nil { // nothing is published that cannot be claimed
-			d.Ready, d.Reason, d.Since = false, reasonReadOnly, *since
+		if away != nil { // nothing is published that cannot be claimed
+			d.Ready, d.Reason, d.Since = false, away.reason, away.since
 		}
 		h.Destinations = append(h.Destinations, d)
 	}
 	return h
-}
-
-// reasonReadOnly is why nothing is ready while the database refuses writes.
-const reasonReadOnly = "DATABASE_READ_ONLY"
-
-// noteReadOnly remembers since when the database refuses writes; a heartbeat that gets through ends it.
-func (r *Relay) noteReadOnly(err error) {
-	if errors.Is(err, outbox.ErrReadOnly) {
-		now := time.Now()
-		r.readOnly.CompareAndSwap(nil, &now)
-	}
 }

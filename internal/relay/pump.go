@@ -276,6 +276,12 @@ func (p *pump) trouble(operation string, err error) {
 	p.troubles++
 	p.quietAt = time.Now().Add(quiet(p.troubles))
 	p.r.c.Hooks.Trouble(operation, err)
+	p.r.database.failed(p, p.troubles, err)
 }
 
-func (p *pump) fine() { p.troubles = 0 }
+func (p *pump) fine() {
+	if p.troubles > 0 {
+		p.troubles = 0
+		p.r.database.works(p)
+	}
+}

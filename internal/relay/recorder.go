@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +31,7 @@ type entry struct {
 type recorder struct {
 	p      *pump
 	signal chan struct{}
+	held   atomic.Bool // what it writes has failed and is tried again
 
 	mu     sync.Mutex // guards what follows
 	queue  []entry
@@ -48,8 +50,12 @@ func (r *recorder) put(e entry) {
 	}
 }
 
-// behind tells whether outcomes come faster than the database takes them: two groups wait besides the one being written.
+// behind tells whether outcomes come faster than the database takes them: two groups wait besides the one being written,
+// or it does not take one now. Whatever else were published would be a duplicate, should this process end first.
 func (r *recorder) behind() bool {
+	if r.held.Load() {
+		return true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.queue) >= 2*groupRows
@@ -229,12 +235,18 @@ func (r *recorder) missed(hard context.Context, ids []uuid.UUID, outcomes []outb
 
 // repeat calls f until it succeeds, with growing pauses. An error is one of the end of hard, or of what the table refuses.
 func (r *recorder) repeat(hard context.Context, operation string, f func(context.Context) error) error {
+	defer r.held.Store(false)
 	for tries := 1; ; tries++ {
 		err := f(hard)
 		if err == nil || hard.Err() != nil || errors.Is(err, outbox.ErrRefused) {
+			if tries > 1 {
+				r.p.r.database.works(r)
+			}
 			return err
 		}
+		r.held.Store(true)
 		r.p.r.c.Hooks.Trouble(operation, err)
+		r.p.r.database.failed(r, tries, err)
 		select {
 		case <-time.After(quiet(tries)):
 		case <-hard.Done():

@@ -34,11 +34,12 @@ type Relay struct {
 	solo     atomic.Pointer[pump] // the pump whose row is alone on the wire
 	running  atomic.Bool          // brokers and pumps are complete
 	draining atomic.Bool
-	lastGood atomic.Int64              // last good statement, as nanoseconds since born
-	robAfter atomic.Int64              // expired lanes of others are left alone before
-	polled   atomic.Int64              // last finished look for work
-	claimed  atomic.Int64              // last claim that found rows
-	readOnly atomic.Pointer[time.Time] // since when the database takes no writes; nil while it does
+	lastGood atomic.Int64 // last good statement, as nanoseconds since born
+	robAfter atomic.Int64 // expired lanes of others are left alone before
+	polled   atomic.Int64 // last finished look for work
+	claimed  atomic.Int64 // last claim that found rows
+	server   time.Time    // when it started that was spoken to last, by its own clock; the scout's
+	database database     // what is wrong with it
 }
 
 // New makes a relay; it touches neither database nor broker.
@@ -50,11 +51,6 @@ func New(c Config) (*Relay, error) {
 	}
 	r := &Relay{c: c, brokers: map[string]*broker{}, woken: make(chan struct{}, 1), born: time.Now()}
 	r.registry.lanes = map[int32]*lane{}
-	told := r.c.Hooks.Trouble
-	r.c.Hooks.Trouble = func(operation string, err error) {
-		r.noteReadOnly(err)
-		told(operation, err)
-	}
 	r.yieldToClaims()
 	r.publishing, r.stopPublishing = context.WithCancel(context.Background())
 	for i := range c.Destinations {
@@ -127,13 +123,14 @@ func (r *Relay) start(ctx context.Context) error {
 	if err := r.c.Store.Heartbeat(ctx, r.serves, false); err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
-	young, err := r.c.Store.YoungServer(ctx)
+	started, young, err := r.c.Store.ServerStarted(ctx)
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
+	r.server = started
 	r.lastGood.Store(int64(r.since()))
 	if young { // its other relays may not have had the time to renew
-		r.robAfter.Store(int64(r.since() + r.c.Lease))
+		r.spareOthers()
 	}
 	endpoints := map[string][]transport.Endpoint{}
 	for i := range r.c.Destinations {

@@ -34,9 +34,11 @@ func (r *Relay) renew(hard context.Context) {
 		if err := r.renewOnce(hard); err != nil && hard.Err() == nil {
 			r.c.Hooks.Trouble("renew", err)
 			tries++
+			r.database.failed("renewer", tries, err)
 			pause = min(every, quiet(tries)) // at first soon, while the leases last
-		} else {
+		} else if tries > 0 {
 			tries = 0
+			r.database.works("renewer")
 		}
 		timer.Reset(pause)
 	}
@@ -57,7 +59,6 @@ func (r *Relay) renewOnce(ctx context.Context) error {
 	if err := r.c.Store.Heartbeat(ctx, r.fit(), r.draining.Load()); err != nil {
 		return err
 	}
-	r.readOnly.Store(nil)
 	lanes, numbers, epochs := r.registry.all()
 	if len(lanes) == 0 {
 		r.alive()
@@ -116,6 +117,6 @@ func (r *Relay) alive() {
 	now := r.since()
 	last := r.lastGood.Swap(int64(now))
 	if now-time.Duration(last) > r.c.Lease/3 {
-		r.robAfter.Store(int64(now + r.c.Lease))
+		r.spareOthers()
 	}
 }

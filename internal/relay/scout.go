@@ -26,10 +26,12 @@ type scout struct {
 	free  map[int32]time.Time // since when a lane with work has had no owner
 	stuck map[int32]int       // looks in a row in which a lane's due rows moved nobody
 	// empty looks in a row, for a run until empty.
-	empty   int
-	unknown time.Time // when rows of unknown destinations were parked last
-	peers   []outbox.Peer
-	peersAt time.Time
+	empty    int
+	unknown  time.Time // when rows of unknown destinations were parked last
+	peers    []outbox.Peer
+	peersAt  time.Time
+	clock    reading // of the database's clock, the last one
+	failures int     // looks in a row that failed
 }
 
 // run until ctx ends. Where untilEmpty is set it returns when two looks in a row found nothing to send.
@@ -52,11 +54,17 @@ func (s *scout) run(ctx context.Context, untilEmpty bool) {
 		start = time.Now()
 		busy, err := s.look(ctx)
 		cost := time.Since(start)
+		if err == nil && s.failures > 0 {
+			s.failures = 0
+			s.r.database.works(s)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			s.r.c.Hooks.Trouble("look for work", err)
+			s.failures++
+			s.r.database.failed(s, s.failures, err)
 			pause = min(max(2*pause, 100*time.Millisecond), 2*time.Second)
 		case busy:
 			pause = busyPoll
@@ -73,9 +81,13 @@ func (s *scout) run(ctx context.Context, untilEmpty bool) {
 
 // look once: it wakes the pumps of lanes with work, and sees to it that each such lane has an owner.
 func (s *scout) look(ctx context.Context) (busy bool, err error) {
+	before := s.r.since()
 	work, err := s.r.c.Store.FindWork(ctx)
 	if err != nil {
 		return false, err
+	}
+	if len(work) > 0 {
+		s.readClock(reading{clock: work[0].Now, from: before, to: s.r.since()})
 	}
 	if time.Since(s.peersAt) > min(s.r.c.Poll, s.r.c.Lease/8) {
 		if s.peers, err = s.r.c.Store.Peers(ctx); err != nil {
@@ -216,9 +228,9 @@ func (s *scout) take(ctx context.Context, p *pump, wanted []outbox.Work, room in
 	if len(lanes) == 0 {
 		return nil
 	}
-	var rob time.Time
-	if int64(s.r.since()) >= s.r.robAfter.Load() {
-		rob = wanted[0].Now
+	rob, err := s.mayRob(ctx, wanted)
+	if err != nil {
+		return err
 	}
 	start := s.r.since()
 	leases, err := s.r.c.Store.Take(ctx, lanes, len(lanes), rob)

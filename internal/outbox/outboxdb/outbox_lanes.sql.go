@@ -101,7 +101,7 @@ select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolea
        (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
               select from messaging_outbox_relay r
-               where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves)))))::boolean as expired
+               where r.id = l.owner and r.heartbeat between clock_timestamp() - l.lease_ttl and clock_timestamp() + l.lease_ttl and l.destination = any(r.serves)))))::boolean as expired
   from found f left join messaging_outbox_lane l on l.lane = f.lane
 `
 
@@ -267,7 +267,7 @@ func (q *Queries) LanesOf(ctx context.Context, destinations []string) ([]LanesOf
 
 const liveRelays = `-- name: LiveRelays :many
 select id, serves from messaging_outbox_relay
- where state = 'RUNNING' and heartbeat > clock_timestamp() - $1::interval
+ where state = 'RUNNING' and heartbeat between clock_timestamp() - $1::interval and clock_timestamp() + $1::interval
 `
 
 type LiveRelaysRow struct {
@@ -521,14 +521,21 @@ func (q *Queries) RenewLanes(ctx context.Context, arg RenewLanesParams) ([]Renew
 }
 
 const serverStarted = `-- name: ServerStarted :one
-select (clock_timestamp() - pg_postmaster_start_time() < $1::interval)::boolean as young
+select pg_postmaster_start_time()::timestamptz as started,
+       (clock_timestamp() - pg_postmaster_start_time() between interval '0' and $1::interval)::boolean as young
 `
 
-func (q *Queries) ServerStarted(ctx context.Context, ttl time.Duration) (bool, error) {
+type ServerStartedRow struct {
+	Started time.Time
+	Young   bool
+}
+
+// When the server started, and whether that is less than a lease ago; a clock that was set back makes no server young.
+func (q *Queries) ServerStarted(ctx context.Context, ttl time.Duration) (ServerStartedRow, error) {
 	row := q.db.QueryRow(ctx, serverStarted, ttl)
-	var young bool
-	err := row.Scan(&young)
-	return young, err
+	var i ServerStartedRow
+	err := row.Scan(&i.Started, &i.Young)
+	return i, err
 }
 
 const takeLanes = `-- name: TakeLanes :many
@@ -538,7 +545,7 @@ with free as (
      and (l.owner is null or l.owner = $1::uuid or (clock_timestamp() <= $4::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
-                where r.id = l.owner and r.heartbeat > clock_timestamp() - l.lease_ttl and l.destination = any(r.serves))))))
+                where r.id = l.owner and r.heartbeat between clock_timestamp() - l.lease_ttl and clock_timestamp() + l.lease_ttl and l.destination = any(r.serves))))))
    order by l.lane limit $5 for update skip locked
 )
 update messaging_outbox_lane l
