@@ -54,7 +54,8 @@ select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_
  where p.lane = any(array(select win.lane from win));
 
 -- name: ClaimRuns :many
--- For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order.
+-- For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order. A redriven row ends the
+-- run: rows before it may still be PENDING, and only a look at it as the head knows.
 with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
               unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi,
@@ -66,16 +67,18 @@ with req as (
     select coalesce(min(b.seq), 9223372036854775807) as seq from messaging_outbox b
      where @block::boolean and b.lane = k.lane and b.ordering_key = k.key and b.status = 'PARKED' and b.skipped_at is null) parked
   cross join lateral (
-    select t.*, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
+    select t.*, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes,
+           count(*) filter (where t.redriven) over (rows between unbounded preceding and current row) - first_value(t.redriven::integer) over (rows unbounded preceding) as redriven_behind from (
       select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
              o.ordering_key, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage,
              o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
-             o.attempts, o.ambiguous_attempts, o.version, o.status::text as status
+             o.attempts, o.ambiguous_attempts, o.version, o.status::text as status,
+             o.status <> 'HELD' and o.attempts = 0 and o.last_failure_code is distinct from 'RELAY_LOST' as redriven
         from messaging_outbox o
        where o.lane = k.lane and o.ordering_key = k.key and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
          and o.seq < parked.seq and o.destination = @destination
        order by o.seq limit @run) t) m
-   where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
+   where (m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)) and m.redriven_behind = 0
 ), win as (
   update messaging_outbox_lane l
      set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = @solo::boolean, window_no = r.number,
@@ -157,15 +160,22 @@ select distinct r.lane::integer as lane, m.ordering_key::text as key from unnest
     order by o.next_attempt_at limit 200) m;
 
 -- name: LookAtKeys :many
--- Of each key: its head among the waiting rows, when that is due (0: now), whether a parked row stands before it, and the
--- seq of what holds the key.
+-- Of each key: its head among the waiting rows, when that is due (0: now), whether a parked row stands before it, the seq of
+-- what holds the key, and whether rows before the head are PENDING still. That can be where the head was redriven and had
+-- been parked before its turn came; otherwise all rows before a waiting one have been read before it. A redriven row has no
+-- attempts, which a row that was lost with its relay need not have either.
 select k.lane::integer as lane, k.key::text as key, coalesce(head.message_id, '00000000-0000-0000-0000-000000000000'::uuid)::uuid as head,
        coalesce(greatest(extract(epoch from head.next_attempt_at - clock_timestamp()) * 1000, 0), 0)::float8 as due_in_ms,
        coalesce(parked.seq < coalesce(head.seq, 9223372036854775807), false)::boolean as parked,
-       coalesce(least(head.seq, parked.seq), 0)::bigint as seq
+       coalesce(least(head.seq, parked.seq), 0)::bigint as seq,
+       coalesce(head.redriven and exists (
+         select from messaging_outbox p
+          where p.lane = k.lane and p.status = 'PENDING' and p.seq < head.seq and p.ordering_key = k.key), false)::boolean as untimely
   from (select unnest(@lanes::integer[]) as lane, unnest(@keys::text[]) as key) as k
   left join lateral (
-    select o.message_id, o.seq, o.next_attempt_at from messaging_outbox o
+    select o.message_id, o.seq, o.next_attempt_at,
+           o.status <> 'HELD' and o.attempts = 0 and o.last_failure_code is distinct from 'RELAY_LOST' as redriven
+      from messaging_outbox o
      where o.lane = k.lane and o.ordering_key = k.key and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
      order by o.seq limit 1) head on true
   left join lateral (

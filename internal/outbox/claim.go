@@ -176,6 +176,8 @@ type KeyLook struct {
 	Parked bool
 	// Seq of the row that holds the key, the head or the parked one; zero if there is neither.
 	Seq int64
+	// Untimely: rows before the head are PENDING still, because it was parked before its turn and then redriven.
+	Untimely bool
 }
 
 // LookAtKeys tells the state of keys.
@@ -185,7 +187,7 @@ func (s *Store) LookAtKeys(ctx context.Context, keys []Key, block bool) (looks [
 		rows, err := q.LookAtKeys(ctx, outboxdb.LookAtKeysParams{Lanes: lanes, Keys: names, Block: block})
 		looks = make([]KeyLook, len(rows))
 		for i, r := range rows {
-			looks[i] = KeyLook{Key: Key{Lane: r.Lane, Key: r.Key}, Parked: r.Parked, Seq: r.Seq, Due: inMilliseconds(r.DueInMs)}
+			looks[i] = KeyLook{Key: Key{Lane: r.Lane, Key: r.Key}, Parked: r.Parked, Seq: r.Seq, Due: inMilliseconds(r.DueInMs), Untimely: r.Untimely}
 			looks[i].Waiting, looks[i].Head = r.Head != uuid.Nil, r.Head
 		}
 		return err

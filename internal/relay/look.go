@@ -14,6 +14,10 @@ import (
 // lookPause is how long a key is left alone that could not be sent although its head is due.
 const lookPause = 100 * time.Millisecond
 
+// untimelyPause is how long a redriven head is left alone before which other rows are PENDING. Those are set aside when
+// they are read, and the first of them makes the key look again at once.
+const untimelyPause = 500 * time.Millisecond
+
 // setAside lets a PENDING row wait in the table as HELD.
 func (p *pump) setAside(f *flight) {
 	f.key.unrecorded++
@@ -99,6 +103,8 @@ func (p *pump) look(ctx context.Context, now time.Time, rows int, only *lane) bo
 			k.blocked, k.lookAt = false, time.Time{}
 			k.lane.check = true
 			k.forget()
+		case lk.Untimely:
+			k.lookAt, k.lane.check = now.Add(untimelyPause), true
 		case lk.Due > 0:
 			k.lookAt = now.Add(lk.Due)
 		case p.unresolved[lk.Head] != nil:

@@ -106,6 +106,39 @@ func TestARedrivenHeadGoesFirst(t *testing.T) {
 	b.inOrder(ids)
 }
 
+// A row that was parked before its turn came and then redriven waits for the rows before it, which were never sent.
+func TestARowRedrivenBeforeItsTurnWaitsForIt(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []bool{false, true} {
+		b := setup(t)
+		b.broker.prefix = prefix
+		control := func(statement string) {
+			if _, err := b.db.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		control(`insert into messaging_control (scope, name, verb, owner) values ('destination', 'orders', 'PAUSE', 'a')`)
+		ids := b.add(6, 1)
+		b.start()
+		wait(t, "the relay to serve the destination", func() bool {
+			var served bool
+			err := b.db.QueryRow(t.Context(), `select exists (select from messaging_outbox_relay where state = 'RUNNING' and 'orders' = any(serves))`).Scan(&served)
+			return err == nil && served
+		})
+		for _, id := range []uuid.UUID{ids[2], ids[4]} {
+			if got := b.operate(outbox.Park, id); got.Result != outbox.Done {
+				t.Fatalf("park: %+v", got)
+			}
+			if got := b.operate(outbox.Redrive, id); got.Result != outbox.Done {
+				t.Fatalf("redrive: %+v", got)
+			}
+		}
+		control(`delete from messaging_control`)
+		b.until(map[string]int{"PUBLISHED": 6})
+		b.inOrder(ids)
+	}
+}
+
 // Parked in doubt is redriven in doubt, and a parked row that an operator set aside holds its key.
 func TestParkAndRetryByAnOperator(t *testing.T) {
 	t.Parallel()

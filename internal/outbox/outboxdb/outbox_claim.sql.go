@@ -389,20 +389,22 @@ with req as (
 ), look as (
   select k.lane, k.key from (select unnest($6::integer[]) as lane, unnest($7::text[]) as key) as k
 ), page as materialized (
-  select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key, m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.headers, m.payload, m.occurred_at, m.created_at, m.attempts, m.ambiguous_attempts, m.version, m.status, m.bytes from look k cross join lateral (
+  select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key, m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref, m.claim_check, m.redrive_id, m.redrive_count, m.headers, m.payload, m.occurred_at, m.created_at, m.attempts, m.ambiguous_attempts, m.version, m.status, m.redriven, m.bytes, m.redriven_behind from look k cross join lateral (
     select coalesce(min(b.seq), 9223372036854775807) as seq from messaging_outbox b
      where $8::boolean and b.lane = k.lane and b.ordering_key = k.key and b.status = 'PARKED' and b.skipped_at is null) parked
   cross join lateral (
-    select t.seq, t.message_id, t.lane, t.message_type, t.schema_version, t.content_type, t.producer, t.partition_key, t.ordering_key, t.correlation_id, t.causation_id, t.tenant, t.traceparent, t.tracestate, t.baggage, t.schema_ref, t.claim_check, t.redrive_id, t.redrive_count, t.headers, t.payload, t.occurred_at, t.created_at, t.attempts, t.ambiguous_attempts, t.version, t.status, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes from (
+    select t.seq, t.message_id, t.lane, t.message_type, t.schema_version, t.content_type, t.producer, t.partition_key, t.ordering_key, t.correlation_id, t.causation_id, t.tenant, t.traceparent, t.tracestate, t.baggage, t.schema_ref, t.claim_check, t.redrive_id, t.redrive_count, t.headers, t.payload, t.occurred_at, t.created_at, t.attempts, t.ambiguous_attempts, t.version, t.status, t.redriven, sum(octet_length(t.payload)) over (rows unbounded preceding) as bytes,
+           count(*) filter (where t.redriven) over (rows between unbounded preceding and current row) - first_value(t.redriven::integer) over (rows unbounded preceding) as redriven_behind from (
       select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
              o.ordering_key, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage,
              o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
-             o.attempts, o.ambiguous_attempts, o.version, o.status::text as status
+             o.attempts, o.ambiguous_attempts, o.version, o.status::text as status,
+             o.status <> 'HELD' and o.attempts = 0 and o.last_failure_code is distinct from 'RELAY_LOST' as redriven
         from messaging_outbox o
        where o.lane = k.lane and o.ordering_key = k.key and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
          and o.seq < parked.seq and o.destination = $9
        order by o.seq limit $10) t) m
-   where m.bytes <= $11::bigint or m.bytes = octet_length(m.payload)
+   where (m.bytes <= $11::bigint or m.bytes = octet_length(m.payload)) and m.redriven_behind = 0
 ), win as (
   update messaging_outbox_lane l
      set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $12::boolean, window_no = r.number,
@@ -468,7 +470,8 @@ type ClaimRunsRow struct {
 	Status            string
 }
 
-// For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order.
+// For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order. A redriven row ends the
+// run: rows before it may still be PENDING, and only a look at it as the head knows.
 func (q *Queries) ClaimRuns(ctx context.Context, arg ClaimRunsParams) ([]ClaimRunsRow, error) {
 	rows, err := q.db.Query(ctx, claimRuns,
 		arg.Lanes,
@@ -572,10 +575,15 @@ const lookAtKeys = `-- name: LookAtKeys :many
 select k.lane::integer as lane, k.key::text as key, coalesce(head.message_id, '00000000-0000-0000-0000-000000000000'::uuid)::uuid as head,
        coalesce(greatest(extract(epoch from head.next_attempt_at - clock_timestamp()) * 1000, 0), 0)::float8 as due_in_ms,
        coalesce(parked.seq < coalesce(head.seq, 9223372036854775807), false)::boolean as parked,
-       coalesce(least(head.seq, parked.seq), 0)::bigint as seq
+       coalesce(least(head.seq, parked.seq), 0)::bigint as seq,
+       coalesce(head.redriven and exists (
+         select from messaging_outbox p
+          where p.lane = k.lane and p.status = 'PENDING' and p.seq < head.seq and p.ordering_key = k.key), false)::boolean as untimely
   from (select unnest($1::integer[]) as lane, unnest($2::text[]) as key) as k
   left join lateral (
-    select o.message_id, o.seq, o.next_attempt_at from messaging_outbox o
+    select o.message_id, o.seq, o.next_attempt_at,
+           o.status <> 'HELD' and o.attempts = 0 and o.last_failure_code is distinct from 'RELAY_LOST' as redriven
+      from messaging_outbox o
      where o.lane = k.lane and o.ordering_key = k.key and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
      order by o.seq limit 1) head on true
   left join lateral (
@@ -591,16 +599,19 @@ type LookAtKeysParams struct {
 }
 
 type LookAtKeysRow struct {
-	Lane    int32
-	Key     string
-	Head    uuid.UUID
-	DueInMs float64
-	Parked  bool
-	Seq     int64
+	Lane     int32
+	Key      string
+	Head     uuid.UUID
+	DueInMs  float64
+	Parked   bool
+	Seq      int64
+	Untimely bool
 }
 
-// Of each key: its head among the waiting rows, when that is due (0: now), whether a parked row stands before it, and the
-// seq of what holds the key.
+// Of each key: its head among the waiting rows, when that is due (0: now), whether a parked row stands before it, the seq of
+// what holds the key, and whether rows before the head are PENDING still. That can be where the head was redriven and had
+// been parked before its turn came; otherwise all rows before a waiting one have been read before it. A redriven row has no
+// attempts, which a row that was lost with its relay need not have either.
 func (q *Queries) LookAtKeys(ctx context.Context, arg LookAtKeysParams) ([]LookAtKeysRow, error) {
 	rows, err := q.db.Query(ctx, lookAtKeys, arg.Lanes, arg.Keys, arg.Block)
 	if err != nil {
@@ -617,6 +628,7 @@ func (q *Queries) LookAtKeys(ctx context.Context, arg LookAtKeysParams) ([]LookA
 			&i.DueInMs,
 			&i.Parked,
 			&i.Seq,
+			&i.Untimely,
 		); err != nil {
 			return nil, err
 		}
