@@ -27,6 +27,12 @@ func exported(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	err = o.CollectStorage(time.Second, func(context.Context) (observe.Storage, error) {
+		return observe.Storage{AsOf: time.Now(), Tables: []observe.Table{{Name: "messaging_outbox", LastVacuum: time.Now()}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	families, err := o.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -53,3 +53,31 @@ func (s stats) OutboxStats(ctx context.Context) (actuator.Stats, error) {
 	}
 	return out, nil
 }
+
+// storage answers the actuator from catalogs and statistics.
+type storage struct {
+	store *outbox.Store
+	keep  time.Duration
+}
+
+// Storage tells what the tables take.
+func (s storage) Storage(ctx context.Context) (actuator.Storage, error) {
+	now, err := s.store.Storage(ctx, s.keep)
+	if err != nil {
+		return actuator.Storage{}, err
+	}
+	out := actuator.Storage{
+		AsOf: now.AsOf, SessionsVisible: now.SessionsVisible, Keep: s.keep, Overdue: now.Backlog.Overdue, BacklogRows: now.Backlog.Rows,
+		BacklogMore: now.Backlog.More,
+	}
+	for _, t := range now.Tables {
+		out.Tables = append(out.Tables, actuator.TableStorage{
+			Name: t.Name, Partitions: t.Partitions, TableBytes: t.TableBytes, IndexBytes: t.IndexBytes, LiveRows: t.Live, DeadRows: t.Dead,
+			LastVacuum: t.LastVacuum, LastAutovacuum: t.LastAutovacuum,
+		})
+	}
+	for _, h := range now.Snapshots {
+		out.Snapshots = append(out.Snapshots, actuator.Snapshot{Kind: h.Kind, Holder: h.Holder, Age: h.Age, Transactions: h.Transactions})
+	}
+	return out, nil
+}

@@ -61,7 +61,7 @@ func assemble(c *config.Config, pool *pgxpool.Pool, bs brokers, log *slog.Logger
 		known.served = append(known.served, d.Name)
 	}
 	p.handler, err = actuator.New(actuator.Config{
-		Stats: stats{store}, Health: known, Observer: p.observer, Version: build().Version,
+		Stats: stats{store}, Storage: storage{store, c.Relay.Retention.Published.Std()}, Health: known, Observer: p.observer, Version: build().Version,
 	})
 	return p, err
 }

@@ -59,7 +59,7 @@ func newHandler(t *testing.T, stats actuator.StatsReader, health actuator.Health
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := actuator.New(actuator.Config{Stats: stats, Health: &fakeHealth{health}, Observer: o, Version: "1.2.3"})
+	h, err := actuator.New(actuator.Config{Stats: stats, Storage: fakeStorage{}, Health: &fakeHealth{health}, Observer: o, Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestReadiness(t *testing.T) {
 func TestOnlyGetAndHead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeStats{stats: someStats()}, healthy(), nil)
-	paths := []string{"/actuator/messaging", "/actuator/messaging/outbox", "/healthz", "/readyz", "/metrics", "/info"}
+	paths := []string{"/actuator/messaging", "/actuator/messaging/outbox", "/actuator/messaging/storage", "/healthz", "/readyz", "/metrics", "/info"}
 	for _, path := range paths {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"} {
 			if w := request(h, method, path); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {

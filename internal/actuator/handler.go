@@ -16,6 +16,7 @@ import (
 // Config of the actuator; all fields but Version are required.
 type Config struct {
 	Stats    StatsReader
+	Storage  StorageReader
 	Health   HealthReader
 	Observer *observe.Observer
 	// Version of the program.
@@ -23,7 +24,8 @@ type Config struct {
 }
 
 type handler struct {
-	stats    *cache
+	stats    *cache[Stats]
+	store    *cache[Storage]
 	health   HealthReader
 	observer *observe.Observer
 	version  string
@@ -33,11 +35,17 @@ type handler struct {
 // New makes the handler, and the metrics over the table, which share its cached
 // statistics. It answers GET and HEAD alone.
 func New(c Config) (http.Handler, error) {
-	if c.Stats == nil || c.Health == nil || c.Observer == nil {
-		return nil, errors.New("actuator: stats, health and observer are required")
+	if c.Stats == nil || c.Storage == nil || c.Health == nil || c.Observer == nil {
+		return nil, errors.New("actuator: stats, storage, health and observer are required")
 	}
-	h := &handler{stats: newCache(c.Stats), health: c.Health, observer: c.Observer, version: c.Version, started: time.Now()}
+	h := &handler{
+		stats: newCache(c.Stats.OutboxStats, freshFor), store: newCache(c.Storage.Storage, storageFreshFor),
+		health: c.Health, observer: c.Observer, version: c.Version, started: time.Now(),
+	}
 	if err := c.Observer.CollectTable(2*queryTimeout, h.table); err != nil {
+		return nil, err
+	}
+	if err := c.Observer.CollectStorage(2*queryTimeout, h.gauges); err != nil {
 		return nil, err
 	}
 	r := chi.NewRouter()
@@ -46,11 +54,12 @@ func New(c Config) (http.Handler, error) {
 		writeJSON(w, http.StatusNotFound, errorBody{Error: "there is no such page"})
 	})
 	for path, page := range map[string]http.HandlerFunc{
-		"/actuator/messaging":        h.summary,
-		"/actuator/messaging/outbox": h.outbox,
-		"/healthz":                   h.alive,
-		"/readyz":                    h.ready,
-		"/info":                      h.info,
+		"/actuator/messaging":         h.summary,
+		"/actuator/messaging/outbox":  h.outbox,
+		"/actuator/messaging/storage": h.storage,
+		"/healthz":                    h.alive,
+		"/readyz":                     h.ready,
+		"/info":                       h.info,
 		"/metrics": promhttp.HandlerFor(c.Observer.Registry(), promhttp.HandlerOpts{
 			ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: 3 * queryTimeout,
 		}).ServeHTTP,

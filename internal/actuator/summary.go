@@ -37,7 +37,7 @@ func (h *handler) summary(w http.ResponseWriter, r *http.Request) {
 		Version: h.version, StartedAt: timeText(h.started), State: stateRunning, Ready: ready.Ready, Reasons: ready.Reasons,
 		Destinations: summaryOfServed{Served: len(health.Destinations)},
 		Links: map[string]string{
-			"outbox": "/actuator/messaging/outbox", "health": "/healthz", "readiness": "/readyz", "metrics": "/metrics", "info": "/info",
+			"outbox": "/actuator/messaging/outbox", "storage": "/actuator/messaging/storage", "health": "/healthz", "readiness": "/readyz", "metrics": "/metrics", "info": "/info",
 		},
 	}
 	if health.Draining {

@@ -34,6 +34,12 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	err = o.CollectStorage(time.Second, func(context.Context) (observe.Storage, error) {
+		return observe.Storage{AsOf: time.Now(), Tables: []observe.Table{{Name: "messaging_outbox", LastVacuum: time.Now()}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	exported := map[string]string{}
 	for name, family := range gather(t, o) {
 		var labels []string

@@ -153,6 +153,11 @@ func TestMetricNamesAndLabels(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := o.CollectStorage(time.Second, func(context.Context) (observe.Storage, error) {
+		return observe.Storage{AsOf: time.Now(), Tables: []observe.Table{{Name: "messaging_outbox", LastVacuum: time.Now()}}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	want := []string{
 		"messaging_publish_attempts_total{broker,destination,outcome}",
 		"messaging_publish_buffered_bytes{broker}",
@@ -169,7 +174,16 @@ func TestMetricNamesAndLabels(t *testing.T) {
 		"relay_outbox_oldest_age_seconds{destination}",
 		"relay_outbox_outcomes_total{category,destination,outcome}",
 		"relay_outbox_rows{destination,status}",
+		"relay_retention_backlog_rows{}",
+		"relay_retention_overdue_seconds{}",
 		"relay_retention_rows_total{table}",
+		"relay_snapshot_age_seconds{reason}",
+		"relay_snapshot_transactions{reason}",
+		"relay_table_dead_rows{table}",
+		"relay_table_index_size_bytes{table}",
+		"relay_table_live_rows{table}",
+		"relay_table_size_bytes{table}",
+		"relay_table_vacuum_age_seconds{table}",
 	}
 	var got []string
 	for name, family := range gather(t, o) {

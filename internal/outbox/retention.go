@@ -111,11 +111,11 @@ func (s *Store) sweep(ctx context.Context, t task, intervals []interval, batch i
 			step = nextStep(step, batch, took)
 		}
 	}
-	if stopped := ctx.Err() != nil; stopped { // the place stays where it is
-		return nil
+	if ctx.Err() == nil { // else the place stays where it is
+		_, err := s.save(ctx, t, "")
+		return err
 	}
-	_, err := s.save(ctx, t, "")
-	return err
+	return nil
 }
 
 // placeID is the id that the task got to; the first one for none, or for one that a hand wrote.
