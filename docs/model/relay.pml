@@ -54,9 +54,17 @@ byte late;                              /* the odd row */
 byte stored = 0;                        /* rows that the broker has */
 byte wire = 0;                          /* copies on their way: they arrive whenever they like */
 byte losses = 0; byte crashes = 0;
-#ifdef STRAY
-/* a claim that its relay gave up without an answer, and that the server runs later: nothing of it is published */
-byte zme = 0, zepoch, zr, zi, zcur; bit zused = 0;
+#ifndef STRAY
+#define STRAY 0
+#endif
+#if STRAY
+/* A statement about lane 0's window that its relay gave up without an answer, and that the server runs later, under the
+ * same owner and epoch if those still stand: 1 claim, 2 clean, 4 give back, 8 take-over; 16 the end of a record. */
+byte zkind = 0, zepoch = 0, zr = 0, zi = 0, zcur = 0;
+bit zused = 0;
+bit znew = 0;                           /* a statement with a higher number was written since, under the same lease */
+#define STRAYS (!zused)
+#define GIVE_UP(kind) zused = 1; zkind = kind; zepoch = my[0]
 #endif
 
 #define WAITS(r) (st[r] == AMB || st[r] == RETRY || st[r] == HELD)
@@ -108,6 +116,15 @@ inline mark(x, range, ids) {
   fi
 }
 
+/* a statement about lane 0's window is written: the number that stands there rises */
+inline numbered() {
+#if STRAY
+  if :: zkind && epoch[0] == zepoch -> znew = 1 :: else fi
+#else
+  skip
+#endif
+}
+
 /* lane 0's window becomes the union of what this process remembers and of what it claims now */
 inline window(range, ids) {
   if
@@ -115,7 +132,8 @@ inline window(range, ids) {
      wr = (wr & L1) | SPAN(((HANDS & ~b) & L0) | (range));
      wi = (wi & L1) | (HANDS & b & L0) | (ids)
   :: else
-  fi
+  fi;
+  numbered()
 }
 
 /* a PENDING row of lane 0 was read */
@@ -205,6 +223,10 @@ inline lateConfirmed(x) {
 inline record0(ok) {
   if
   :: ok ->
+#if STRAY & 16
+     /* tried once without an answer, and done again: run late, the first finds other versions and should close nothing */
+     if :: STRAYS && (b & (d | a | f) & L0) -> GIVE_UP(16); zi = b & (d | a | f) & L0 :: true fi;
+#endif
 #if MUT == 9
      r = SPAN(d & L0);
      if :: (r & 1) && st[0] == PENDING -> st[0] = PUB :: else fi;
@@ -260,7 +282,7 @@ end:
 #else
         mark(0, wr, wi); mark(1, wr, wi); mark(2, wr, wi);
 #endif
-        wr = wr & L1; wi = wi & L1;
+        wr = wr & L1; wi = wi & L1; numbered();
         blocked = WAITING0; ready = 1
      :: else -> lose0()
      fi; check() }
@@ -277,14 +299,24 @@ end:
   :: d_step { ready && (HANDS & L0) && !must && !hd && cur > late && st[late] == PENDING && !(HANDS & BIT(late)) ->
      r = cur; claim(late); if :: OWNS(0) -> cur = r :: else fi; r = 0 }
 #endif
-#ifdef STRAY
-  /* stray claim */
-  :: d_step { ready && OWNS(0) && !hd && !must && !zused && (STRAY == 1 || epoch[0] < EPOCHS) ->
-     zused = 1; zme = me; zepoch = my[0]; zr = HANDS & ~b & L0; zi = HANDS & b & L0; zcur = ((HANDS & L0) -> cur : 0);
-#if STRAY == 2
-     lose0()                            /* mended: the lane is taken anew, with another epoch */
+#if STRAY & 1
+  /* given up: claim */
+  :: d_step { ready && OWNS(0) && !hd && !must && STRAYS ->
+     GIVE_UP(1); zr = HANDS & ~b & L0; zi = HANDS & b & L0; zcur = ((HANDS & L0) -> cur : 0) }
 #endif
-     }
+#if STRAY & 2
+  /* clean */
+  :: d_step { ready && OWNS(0) && !(HANDS & L0) && ((wr | wi) & L0) -> wr = wr & L1; wi = wi & L1; numbered(); check() }
+  /* given up: clean */
+  :: d_step { ready && OWNS(0) && !(HANDS & L0) && STRAYS -> GIVE_UP(2) }
+#endif
+#if STRAY & 4
+  /* given up: give back */
+  :: d_step { ready && OWNS(0) && !(HANDS & L0) && epoch[0] < EPOCHS && STRAYS -> GIVE_UP(4) }
+#endif
+#if STRAY & 8
+  /* given up: take-over */
+  :: d_step { my[0] && !ready && OWNS(0) && STRAYS -> GIVE_UP(8) }
 #endif
   /* look */
   :: d_step { ready && blocked && !(HANDS & L0) ->
@@ -322,7 +354,7 @@ end:
      fi; check() }
   /* giveback */
   :: d_step { ready && !(HANDS & L0) && epoch[0] < EPOCHS ->
-     if :: OWNS(0) -> owner[0] = 0; wr = wr & L1; wi = wi & L1 :: else fi; lose0(); check() }
+     if :: OWNS(0) -> owner[0] = 0; wr = wr & L1; wi = wi & L1; numbered() :: else fi; lose0(); check() }
 #ifdef SCHED
   /* release */
   :: d_step { ready && OWNS(0) && st[late] == SCHEDULED ->
@@ -361,14 +393,23 @@ end:
   :: d_step { (wire & 1) -> arrive(0, 1) }
   :: d_step { (wire & 2) -> arrive(1, 1) }
   :: d_step { (wire & 4) -> arrive(2, 1) }
-#ifdef STRAY
-  :: d_step { zme ->
+#if STRAY
+  /* the server runs the statement that was given up; a dead owner's lane still has its owner and epoch */
+  :: d_step { zkind ->
      if
-     :: owner[0] == zme && epoch[0] == zepoch && NEXT(zcur) < 9 ->
-        wr = (wr & L1) | SPAN(zr | UNSENT(0, zcur) | UNSENT(1, zcur) | UNSENT(2, zcur)); wi = (wi & L1) | zi
+     :: owner[0] && epoch[0] == zepoch && (!znew || MUT == 13) ->
+        if
+        :: zkind == 1 && NEXT(zcur) < 9 ->
+           wr = (wr & L1) | SPAN(zr | UNSENT(0, zcur) | UNSENT(1, zcur) | UNSENT(2, zcur)); wi = (wi & L1) | zi
+        :: zkind == 2 -> wr = wr & L1; wi = wi & L1
+        :: zkind == 4 -> owner[0] = 0; wr = wr & L1; wi = wi & L1
+        :: zkind == 8 -> mark(0, wr, wi); mark(1, wr, wi); mark(2, wr, wi); wr = wr & L1; wi = wi & L1
+        :: zkind == 16 -> wi = wi & ~zi
+        :: else
+        fi
      :: else
      fi;
-     zme = 0; zepoch = 0; zr = 0; zi = 0; zcur = 0; check() }
+     zkind = 0; zepoch = 0; zr = 0; zi = 0; zcur = 0; znew = 0; check() }
 #endif
 #ifndef SCHED
   :: d_step { st[late] == NONE -> st[late] = PENDING }   /* the late transaction commits */
