@@ -76,7 +76,8 @@ func (f *flow) insert(rows, from int) {
 // look notes since when lanes have been without a live owner.
 func (f *flow) look(since map[string]time.Time) map[string]time.Time {
 	now, free := time.Now(), map[string]time.Time{}
-	for _, lane := range f.w.query(`select l.lane::text from messaging_outbox_lane l where (l.owner is null or l.lease_until < clock_timestamp())
+	for _, lane := range f.w.query(`select l.lane::text from messaging_outbox_lane l where (l.owner is null or l.lease_until < clock_timestamp()
+	    or not exists (select from messaging_outbox_relay r where r.id = l.owner))
 	  and exists (select from messaging_outbox o where o.lane = l.lane and o.status = 'PENDING')`) {
 		begin, ok := since[lane]
 		if !ok {
