@@ -110,6 +110,7 @@ with own as (
      set status = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
          ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
          crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
+         skipped_at = case when own.solo and @skip::boolean and o.crash_attempts::bigint + 1 >= @most::integer then clock_timestamp() else o.skipped_at end,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
          next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then null
                                 when o.ordering_key is null or not @ordered::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
@@ -143,6 +144,7 @@ with lease as (
      set status = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
          ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
          crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
+         skipped_at = case when own.solo and @skip::boolean and o.crash_attempts::bigint + 1 >= @most::integer then clock_timestamp() else o.skipped_at end,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
          next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then null
                                 when o.ordering_key is null or not @ordered::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,

@@ -103,7 +103,7 @@ func TestAStaleOwnerChangesNothingButConfirms(t *testing.T) {
 		if !l.OpenWindow {
 			continue
 		}
-		if _, _, err := other.TakeOver(t.Context(), l, true, 3); err != nil {
+		if _, _, err := other.TakeOver(t.Context(), l, true, false, 3); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestAStaleOwnerChangesNothingButConfirms(t *testing.T) {
 	if st, _, _ := b.status(t, first); st != "PUBLISHED" {
 		t.Errorf("the take-over turned a published row into %s", st)
 	}
-	if _, _, err := b.store.TakeOver(t.Context(), old[0], true, 3); !errors.Is(err, outbox.ErrLeaseLost) {
+	if _, _, err := b.store.TakeOver(t.Context(), old[0], true, false, 3); !errors.Is(err, outbox.ErrLeaseLost) {
 		t.Errorf("take-over of a lost lane: %v, want ErrLeaseLost", err)
 	}
 }

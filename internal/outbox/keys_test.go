@@ -60,7 +60,7 @@ func TestKeysBehindAHead(t *testing.T) {
 	other := b.another()
 	for _, l := range b.takeAll(t, other, true) {
 		if l.OpenWindow {
-			if n, _, err := other.TakeOver(t.Context(), l, true, 3); err != nil || n != 2 {
+			if n, _, err := other.TakeOver(t.Context(), l, true, false, 3); err != nil || n != 2 {
 				t.Fatalf("take-over marked %d rows, %v, want 2", n, err)
 			}
 		}
@@ -98,6 +98,25 @@ func TestParkedHeadBlocksItsKey(t *testing.T) {
 		run, err := b.store.ClaimRuns(t.Context(), destination, []outbox.LaneClaim{{Step: step(row.Lane, epoch)}}, []outbox.Key{key}, 10, block, 1<<20)
 		if err != nil || (len(run) == 0) != block {
 			t.Errorf("block %t: claimed %d rows, %v", block, len(run), err)
+		}
+	}
+}
+
+// A row that was lost alone too often is parked; where the policy says so it does not hold its key.
+func TestARowParkedByATakeOverFollowsThePolicy(t *testing.T) {
+	t.Parallel()
+	for _, skip := range []bool{true, false} {
+		b, l, pending, byID := taken(t, true)
+		if rows, _, err := b.store.TakeOver(t.Context(), l, true, skip, 1); err != nil || rows != 2 {
+			t.Fatalf("take-over marked %d rows, %v, want 2", rows, err)
+		}
+		var parked, skipped int
+		if err := b.db.QueryRow(t.Context(), `select count(*), count(skipped_at) from messaging_outbox where status = 'PARKED' and message_id = any($1)`,
+			[]uuid.UUID{pending, byID}).Scan(&parked, &skipped); err != nil || parked != 2 || (skipped == 2) != skip {
+			t.Errorf("skip %t: %d parked, %d skipped, %v", skip, parked, skipped, err)
+		}
+		if keys, err := b.store.BlockedKeys(t.Context(), []int32{l.Lane}, true); err != nil || (len(keys) == 0) != skip {
+			t.Errorf("skip %t: blocked keys %v, %v", skip, keys, err)
 		}
 	}
 }

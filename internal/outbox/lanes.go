@@ -217,17 +217,17 @@ const takeOverStep = 1000
 // TakeOver turns the window that a dead owner left into AMBIGUOUS rows with the code RELAY_LOST: they may be on the
 // wire. On a destination ordered by key only the first row of a key is due at once. It gives the number of rows and
 // of crashes in a row. A row that was lost from a solo window for the most-th time is parked: it alone was on its way
-// each time. The window stays until all rows are marked, so that a crash of this process repeats the rest. Called again
+// each time; where skip is set it does not hold its key. The window stays until all rows are marked, so that a crash of this process repeats the rest. Called again
 // after an answer was lost it counts no crash twice, and run late it changes nothing.
-func (s *Store) TakeOver(ctx context.Context, l Lease, ordered bool, most int) (rows int64, crashes int32, err error) {
+func (s *Store) TakeOver(ctx context.Context, l Lease, ordered, skip bool, most int) (rows int64, crashes int32, err error) {
 	err = s.do(ctx, "take over a window", func(ctx context.Context, q *outboxdb.Queries) (err error) {
-		rows, err = q.MarkLostIDs(ctx, outboxdb.MarkLostIDsParams{Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered, Most: int32(most)})
+		rows, err = q.MarkLostIDs(ctx, outboxdb.MarkLostIDsParams{Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered, Skip: skip, Most: int32(most)})
 		return err
 	})
 	for more := true; more && err == nil; {
 		err = s.do(ctx, "take over a window", func(ctx context.Context, q *outboxdb.Queries) error {
 			r, err := q.MarkLostRange(ctx, outboxdb.MarkLostRangeParams{
-				Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered, Most: int32(most), Step: takeOverStep,
+				Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered, Skip: skip, Most: int32(most), Step: takeOverStep,
 			})
 			if err != nil {
 				return err

@@ -151,7 +151,7 @@ func TestATakeOverDoneAgainCountsOneCrash(t *testing.T) {
 	t.Parallel()
 	b, l, pending, byID := taken(t, true)
 	for i, want := range []int64{2, 0} {
-		if rows, crashes, err := b.store.TakeOver(t.Context(), l, true, 3); err != nil || rows != want || crashes != 1 {
+		if rows, crashes, err := b.store.TakeOver(t.Context(), l, true, false, 3); err != nil || rows != want || crashes != 1 {
 			t.Errorf("take-over %d: %d rows, %d crashes, %v, want %d rows and 1 crash", i+1, rows, crashes, err, want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestATakeOverDoneAgainCountsOneCrash(t *testing.T) {
 func TestALateTakeOverMarksNothing(t *testing.T) {
 	t.Parallel()
 	b, l, _, byID := taken(t, false)
-	if _, _, err := b.store.TakeOver(t.Context(), l, true, 3); err != nil {
+	if _, _, err := b.store.TakeOver(t.Context(), l, true, false, 3); err != nil {
 		t.Fatal(err)
 	}
 	run, err := b.store.ClaimRuns(t.Context(), destination, []outbox.LaneClaim{{Step: step(l.Lane, l.Epoch)}}, []outbox.Key{{Lane: l.Lane, Key: "k"}}, 1, true, 1<<20)
@@ -174,7 +174,7 @@ func TestALateTakeOverMarksNothing(t *testing.T) {
 		t.Fatalf("claimed %d rows, %v", len(run), err)
 	}
 	before := b.laneRow(t, l.Lane)
-	rows, crashes, err := b.store.TakeOver(t.Context(), l, true, 3)
+	rows, crashes, err := b.store.TakeOver(t.Context(), l, true, false, 3)
 	if err != nil || rows != 0 || crashes != 1 || b.laneRow(t, l.Lane) != before {
 		t.Errorf("run late: %d rows, %d crashes, %v; the lane was %s and is %s", rows, crashes, err, before, b.laneRow(t, l.Lane))
 	}
@@ -184,7 +184,7 @@ func TestALateTakeOverMarksNothing(t *testing.T) {
 	if _, err := b.db.Exec(t.Context(), `update messaging_outbox_lane set owner = gen_random_uuid()`); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.store.TakeOver(t.Context(), l, true, 3); !errors.Is(err, outbox.ErrLeaseLost) {
+	if _, _, err := b.store.TakeOver(t.Context(), l, true, false, 3); !errors.Is(err, outbox.ErrLeaseLost) {
 		t.Errorf("on another's lane: %v, want ErrLeaseLost", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestTwoTakeOversAtOnceLeaveNoRow(t *testing.T) {
 	done := make(chan error, 3)
 	for range cap(done) {
 		go func() {
-			_, crashes, err := b.store.TakeOver(t.Context(), l, true, 3)
+			_, crashes, err := b.store.TakeOver(t.Context(), l, true, false, 3)
 			if err == nil && crashes != 1 {
 				err = errors.New("the crash was not counted once")
 			}

@@ -85,7 +85,7 @@ func (p *pump) takeOver(ctx context.Context) bool {
 	}
 	l := p.taking[0]
 	if l.lease.OpenWindow {
-		rows, crashes, err := p.r.c.Store.TakeOver(ctx, l.lease, p.d.Ordered, p.d.Attempts)
+		rows, crashes, err := p.r.c.Store.TakeOver(ctx, l.lease, p.d.Ordered, !p.d.Block, p.d.Attempts)
 		if err != nil {
 			if errors.Is(err, outbox.ErrLeaseLost) {
 				p.remove(l)

@@ -100,7 +100,7 @@ func TestARowThatKillsItsRelayIsParkedAlone(t *testing.T) {
 		}
 		l := leases[0]
 		if l.OpenWindow {
-			if _, _, err := dead.TakeOver(t.Context(), l, false, 3); err != nil {
+			if _, _, err := dead.TakeOver(t.Context(), l, false, false, 3); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -308,9 +308,10 @@ with own as (
      set status = case when own.solo and o.crash_attempts::bigint + 1 >= $4::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
          ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
          crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
+         skipped_at = case when own.solo and $5::boolean and o.crash_attempts::bigint + 1 >= $4::integer then clock_timestamp() else o.skipped_at end,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
          next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= $4::integer then null
-                                when o.ordering_key is null or not $5::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
+                                when o.ordering_key is null or not $6::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
@@ -327,6 +328,7 @@ type MarkLostIDsParams struct {
 	Owner   uuid.UUID
 	Epoch   int64
 	Most    int32
+	Skip    bool
 	Ordered bool
 }
 
@@ -338,6 +340,7 @@ func (q *Queries) MarkLostIDs(ctx context.Context, arg MarkLostIDsParams) (int64
 		arg.Owner,
 		arg.Epoch,
 		arg.Most,
+		arg.Skip,
 		arg.Ordered,
 	)
 	var marked int64
@@ -362,9 +365,10 @@ with lease as (
      set status = case when own.solo and o.crash_attempts::bigint + 1 >= $5::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,
          ambiguous_attempts = least(abs(o.ambiguous_attempts::bigint) + 1, 2147483647)::integer,
          crash_attempts = least(greatest(o.crash_attempts, 0)::bigint + own.solo::integer, 2147483647)::integer,
+         skipped_at = case when own.solo and $6::boolean and o.crash_attempts::bigint + 1 >= $5::integer then clock_timestamp() else o.skipped_at end,
          first_ambiguous_at = coalesce(o.first_ambiguous_at, clock_timestamp()),
          next_attempt_at = case when own.solo and o.crash_attempts::bigint + 1 >= $5::integer then null
-                                when o.ordering_key is null or not $6::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
+                                when o.ordering_key is null or not $7::boolean or o.message_id = any(array(select lost.message_id from lost where lost.head)) then clock_timestamp() end,
          last_outcome = 'AMBIGUOUS', last_transmission = 'MAY_HAVE_BEEN_TRANSMITTED', last_confirmation = 'NONE',
          last_routing = 'UNKNOWN', last_position = null, last_failure_category = 'AMBIGUOUS',
          last_failure_code = 'RELAY_LOST', last_failure_detail = null, version = o.version % 2147483647 + 1
@@ -391,6 +395,7 @@ type MarkLostRangeParams struct {
 	Epoch   int64
 	Step    int32
 	Most    int32
+	Skip    bool
 	Ordered bool
 }
 
@@ -411,6 +416,7 @@ func (q *Queries) MarkLostRange(ctx context.Context, arg MarkLostRangeParams) (M
 		arg.Epoch,
 		arg.Step,
 		arg.Most,
+		arg.Skip,
 		arg.Ordered,
 	)
 	var i MarkLostRangeRow
