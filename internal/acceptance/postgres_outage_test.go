@@ -8,21 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
-	"github.com/backend-skeleton/relay/internal/dbtest"
 )
-
-// ownServer gives the world a PostgreSQL of its own, to be changed, paused and killed.
-func ownServer(t *testing.T, conf ...string) (*brokertest.Server, option) {
-	t.Helper()
-	server := brokertest.StartPostgres(t, brokertest.PostgresOptions{Conf: conf})
-	return server, withDatabase(dbtest.Server(server.Env("PG_URL_17")), dbtest.OwnDatabase())
-}
 
 // A server that takes no writes is no server to publish from: nothing goes out whose claim was not written, readiness
 // says why, and as soon as writes are taken everything goes on by itself.
 func TestB65_AReadOnlyServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	_, database := ownServer(t)
+	_, database := ownServer(t, brokertest.PostgresOptions{Major: 17})
 	w := newWorld(t, database, withKafka(false))
 	w.patient()
 	w.set("database", m{"pool-max": 4})
@@ -104,7 +96,7 @@ func (w *world) oneAttemptEach() {
 // A server that is killed and comes back costs nothing: what the brokers confirmed is recorded afterwards.
 func TestPostgres_KilledAndBack(t *testing.T) {
 	t.Parallel()
-	server, database := ownServer(t)
+	server, database := ownServer(t, brokertest.PostgresOptions{})
 	w := newWorld(t, database, withKafka(false), withRabbit(false))
 	w.throughFault(func() {
 		server.Kill(1)
@@ -115,7 +107,7 @@ func TestPostgres_KilledAndBack(t *testing.T) {
 // A server that stands still for longer than every lease costs nothing either: no relay robs the other.
 func TestPostgres_PausedForLongerThanALease(t *testing.T) {
 	t.Parallel()
-	server, database := ownServer(t)
+	server, database := ownServer(t, brokertest.PostgresOptions{})
 	w := newWorld(t, database, withKafka(false), withRabbit(false))
 	w.throughFault(func() {
 		server.Pause(1)

@@ -17,8 +17,8 @@ const (
 	reasonFails       = "DATABASE_FAILS"
 )
 
-// staleTrouble is for how long a failure counts: whoever still has work tries again sooner, and who has none left does not
-// know that all is well.
+// staleTrouble is for how long a failure counts: whoever still has work tries again sooner, and who has none left learns
+// nothing of the end.
 const staleTrouble = 15 * time.Second
 
 // trouble is why the database does not work for somebody, since when, and when that was met last.
@@ -53,11 +53,17 @@ func (d *database) failed(who any, times int, err error) {
 	d.with[who] = trouble{reason: reason, since: before.since, last: now}
 }
 
-// works notes that it works for somebody.
-func (d *database) works(who any) {
+// works notes that it works for somebody, and what that proves for all: it answers, and where something was written it takes
+// writes.
+func (d *database) works(who any, wrote bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.with, who)
+	for other, t := range d.with {
+		if t.reason == reasonUnavailable || (wrote && t.reason == reasonReadOnly) {
+			delete(d.with, other)
+		}
+	}
 }
 
 // now gives the trouble that began first; nil where there is none.

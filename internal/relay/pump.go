@@ -282,6 +282,6 @@ func (p *pump) trouble(operation string, err error) {
 func (p *pump) fine() {
 	if p.troubles > 0 {
 		p.troubles = 0
-		p.r.database.works(p)
+		p.r.database.works(p, true)
 	}
 }

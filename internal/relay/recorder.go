@@ -240,7 +240,7 @@ func (r *recorder) repeat(hard context.Context, operation string, f func(context
 		err := f(hard)
 		if err == nil || hard.Err() != nil || errors.Is(err, outbox.ErrRefused) {
 			if tries > 1 {
-				r.p.r.database.works(r)
+				r.p.r.database.works(r, true)
 			}
 			return err
 		}

@@ -36,9 +36,9 @@ func (r *Relay) renew(hard context.Context) {
 			tries++
 			r.database.failed("renewer", tries, err)
 			pause = min(every, quiet(tries)) // at first soon, while the leases last
-		} else if tries > 0 {
+		} else {
 			tries = 0
-			r.database.works("renewer")
+			r.database.works("renewer", true)
 		}
 		timer.Reset(pause)
 	}

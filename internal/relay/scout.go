@@ -54,9 +54,9 @@ func (s *scout) run(ctx context.Context, untilEmpty bool) {
 		start = time.Now()
 		busy, err := s.look(ctx)
 		cost := time.Since(start)
-		if err == nil && s.failures > 0 {
+		if err == nil {
 			s.failures = 0
-			s.r.database.works(s)
+			s.r.database.works(s, false)
 		}
 		switch {
 		case ctx.Err() != nil:
