@@ -24,6 +24,7 @@ func (h health) Health() actuator.Health {
 	for _, d := range now.Destinations {
 		out.Destinations = append(out.Destinations, actuator.DestinationHealth{
 			Name: d.Name, Ready: d.Ready, Reason: d.Reason, Since: d.Since, BreakerOpen: d.State != relaying.BreakerClosed,
+			BrokerBreaker: d.BrokerState.String(), OwnBreaker: d.OwnState.String(), SlowStart: d.SlowStart,
 		})
 	}
 	if len(now.Destinations) == 0 && !now.Draining {

@@ -20,7 +20,9 @@ func relayConfig(c *config.Config, bs brokers, store *outbox.Store) (relaying.Co
 			Archived:  r.Retention.Archived.Std(), Share: r.Retention.Share,
 		},
 		Drain:   r.Drain.Std(),
-		Breaker: relaying.BreakerConfig{Failures: r.Breaker.Failures, OpenFor: r.Breaker.OpenFor.Std(), OpenMax: r.Breaker.OpenMax.Std()},
+		Breaker: relaying.BreakerConfig{
+			Failures: r.Breaker.Failures, OpenFor: r.Breaker.OpenFor.Std(), OpenMax: r.Breaker.OpenMax.Std(), SlowStart: r.Breaker.SlowStart,
+		},
 	}
 	for name, adapter := range bs {
 		out.Brokers[name] = relaying.Broker{Adapter: adapter, InFlight: c.ProducerInFlight()}
@@ -77,6 +79,6 @@ func hooks(o *observe.Observer) relaying.Hooks {
 		Breaker: func(broker string, d messaging.DestinationName, s relaying.BreakerState, reason string) {
 			o.Breaker(broker, d, s.String(), reason)
 		},
-		Unknown: o.Unknown, Pruned: o.Pruned, Trouble: o.Trouble,
+		SlowStart: o.SlowStart, Unknown: o.Unknown, Pruned: o.Pruned, Trouble: o.Trouble,
 	}
 }

@@ -76,8 +76,8 @@ var since = time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 9*3600))
 
 func healthy() actuator.Health {
 	return actuator.Health{LastCycle: time.Now(), Destinations: []actuator.DestinationHealth{
-		{Name: "order-events", Ready: true, Since: since},
-		{Name: "email-work", Reason: messaging.CodeNotAuthorized, Since: since, BreakerOpen: true},
+		{Name: "order-events", Ready: true, Since: since, BrokerBreaker: "CLOSED", OwnBreaker: "CLOSED", SlowStart: 20},
+		{Name: "email-work", Reason: messaging.CodeNotAuthorized, Since: since, BreakerOpen: true, BrokerBreaker: "CLOSED", OwnBreaker: "OPEN"},
 	}}
 }
 
@@ -102,10 +102,10 @@ func TestOutboxPage(t *testing.T) {
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("status %d, header %v", w.Code, w.Header())
 	}
-	zero := `"counts":{"pending":0,"scheduled":0,"retryableFailure":0,"ambiguous":0,"held":0,"published":0,"parked":0},"leased":0,"oldestAgeSeconds":0`
+	zero := `"counts":{"pending":0,"scheduled":0,"retryableFailure":0,"ambiguous":0,"held":0,"published":0,"parked":0},"leased":0,"oldestAgeSeconds":0,"breaker":null`
 	want := `{"asOf":"2026-03-01T03:00:00.000Z","destinations":[` +
-		`{"name":"order-events","state":"RUNNING","reason":"","counts":{"pending":1,"scheduled":2,"retryableFailure":3,"ambiguous":4,"held":5,"published":6,"parked":7},"leased":8,"oldestAgeSeconds":1.5},` +
-		`{"name":"email-work","state":"BREAKER_OPEN","reason":"NOT_AUTHORIZED",` + strings.Replace(zero, `"pending":0`, `"pending":9`, 1) + `},` +
+		`{"name":"order-events","state":"RUNNING","reason":"","counts":{"pending":1,"scheduled":2,"retryableFailure":3,"ambiguous":4,"held":5,"published":6,"parked":7},"leased":8,"oldestAgeSeconds":1.5,"breaker":{"broker":"CLOSED","destination":"CLOSED","slowStart":20}},` +
+		`{"name":"email-work","state":"BREAKER_OPEN","reason":"NOT_AUTHORIZED",` + strings.NewReplacer(`"pending":0`, `"pending":9`, `null`, `{"broker":"CLOSED","destination":"OPEN","slowStart":0}`).Replace(zero) + `},` +
 		`{"name":"paused","state":"PAUSED","reason":"maintenance",` + zero + `},` +
 		`{"name":"elsewhere","state":"RUNNING","reason":"",` + zero + `},` +
 		`{"name":"nobodys","state":"UNSERVED","reason":"no running relay serves the destination",` + zero + `},` +

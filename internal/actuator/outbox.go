@@ -32,6 +32,16 @@ type destinationBody struct {
 	Counts           countsBody `json:"counts"`
 	Leased           int64      `json:"leased"`
 	OldestAgeSeconds float64    `json:"oldestAgeSeconds"`
+	// Breaker is this relay's own view; null where it does not serve the destination.
+	Breaker *breakerBody `json:"breaker"`
+}
+
+// breakerBody holds the states CLOSED, OPEN or HALF_OPEN, and how many rows may
+// be open after a recovery, 0 for any number.
+type breakerBody struct {
+	Broker      string `json:"broker"`
+	Destination string `json:"destination"`
+	SlowStart   int    `json:"slowStart"`
 }
 
 type countsBody struct {
@@ -69,6 +79,9 @@ func outboxOf(stats Stats, health Health) outboxBody {
 			},
 		}
 		b.State, b.Reason = stateOf(d, own)
+		if here, served := own[d.Name]; served && here.OwnBreaker != "" {
+			b.Breaker = &breakerBody{Broker: here.BrokerBreaker, Destination: here.OwnBreaker, SlowStart: here.SlowStart}
+		}
 		if d.Name == "" {
 			b.Name = unregistered
 		}

@@ -65,4 +65,8 @@ type DestinationHealth struct {
 	Since time.Time
 	// BreakerOpen tells that a breaker keeps its rows back.
 	BreakerOpen bool
+	// BrokerBreaker and OwnBreaker are CLOSED, OPEN or HALF_OPEN; empty while the relay starts.
+	BrokerBreaker, OwnBreaker string
+	// SlowStart is how many rows may be open after a recovery; 0 is any number.
+	SlowStart int
 }

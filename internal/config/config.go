@@ -134,6 +134,9 @@ type Breaker struct {
 	OpenFor Duration `yaml:"open-for" default:"1s" range:"10ms..1h"`
 	// The longest wait before the next probe.
 	OpenMax Duration `yaml:"open-max" default:"30s" range:"10ms..1h"`
+	// Rows that a destination may have open right after it closed again. Each time so many were confirmed it doubles; above
+	// 1000 it no longer counts.
+	SlowStart int `yaml:"slow-start" default:"10" range:"1..1000"`
 }
 
 // HTTP is the listener of actuator, health and metrics.

@@ -140,6 +140,7 @@ func everything(t *testing.T, o *observe.Observer, to messaging.DestinationName,
 	o.Pruned("outbox", 10)
 	o.Breaker(brokerName, to, "OPEN", messaging.CodeNotAuthorized)
 	o.Breaker(brokerName, "", "HALF_OPEN", "")
+	o.SlowStart(brokerName, "", 20)
 	o.Trouble("renew the lease", errors.New("connection refused"))
 }
 
@@ -177,6 +178,7 @@ func TestMetricNamesAndLabels(t *testing.T) {
 		"relay_retention_backlog_rows{}",
 		"relay_retention_overdue_seconds{}",
 		"relay_retention_rows_total{table}",
+		"relay_slow_start_rows{broker,destination}",
 		"relay_snapshot_age_seconds{reason}",
 		"relay_snapshot_transactions{reason}",
 		"relay_table_dead_rows{table}",
@@ -231,6 +233,8 @@ func TestCounts(t *testing.T) {
 		{0, "relay_breaker_state", []string{"kafka-primary", "order-events", "CLOSED"}},
 		{1, "relay_breaker_state", []string{"kafka-primary", "", "HALF_OPEN"}},
 		{1, "relay_breaker_state", []string{"rabbit-primary", "email-work", "CLOSED"}}, // from the start
+		{20, "relay_slow_start_rows", []string{"kafka-primary", ""}},
+		{0, "relay_slow_start_rows", []string{"rabbit-primary", "email-work"}},
 		{1, "relay_build_info", []string{"1.2.3"}},
 		{0, "relay_late_commit_total", []string{"email-work"}}, // there before the first event
 	} {

@@ -79,9 +79,11 @@ func New(c Config) (*Observer, error) {
 		if o.brokers[brokerName] == nil {
 			o.brokers[brokerName] = m.broker(brokerName)
 			m.setBreaker(brokerName, "", BreakerClosed)
+			m.slowStart.WithLabelValues(brokerName, "")
 		}
 		o.destinations[name] = m.destination(string(name), brokerName)
 		m.setBreaker(brokerName, string(name), BreakerClosed)
+		m.slowStart.WithLabelValues(brokerName, string(name))
 	}
 	return o, nil
 }

@@ -85,6 +85,17 @@ func (o *Observer) Breaker(brokerName string, to messaging.DestinationName, stat
 	o.log.add(l, 1)
 }
 
+// SlowStart takes how many rows a destination may have open after a breaker
+// closed again, its own or, with an empty destination, the broker's; 0 is any
+// number.
+func (o *Observer) SlowStart(brokerName string, to messaging.DestinationName, rows int) {
+	label := ""
+	if to != "" {
+		label = o.destination(to).name
+	}
+	o.metrics.slowStart.WithLabelValues(o.broker(brokerName).name, label).Set(float64(rows))
+}
+
 // setBreaker makes the given state 1 and the others 0.
 func (m *metrics) setBreaker(broker, destination, state string) {
 	for _, s := range []string{BreakerClosed, BreakerOpen, BreakerHalfOpen} {

@@ -27,22 +27,24 @@ type BreakerConfig struct {
 	// OpenFor is how long it stays open the first time, doubled up to OpenMax. Defaults 1 s and 30 s.
 	OpenFor, OpenMax time.Duration
 	// SlowStart is how many rows of a destination may be open right after its breaker, or its broker's, closed again. Once
-	// so many were confirmed it doubles, and above 1,000 it no longer counts. Default 10.
+	// so many were confirmed it doubles, and above 1,000 it no longer counts. Default 10; 1,000 is next to no slow start.
 	SlowStart int
 }
 
 // fullSpeed is the window from which a slow start is over.
 const fullSpeed = 1000
 
-// newBreaker is closed.
-func newBreaker(c BreakerConfig, change func(s BreakerState, reason string)) *breaker {
-	return &breaker{c: c, change: change, since: time.Now()}
+// newBreaker is closed. pace is told of every step of a slow start: how many rows a destination may have open, 0 when it
+// is over.
+func newBreaker(c BreakerConfig, change func(s BreakerState, reason string), pace func(rows int)) *breaker {
+	return &breaker{c: c, change: change, pace: pace, since: time.Now()}
 }
 
 // breaker counts failures and says whether rows may be sent. It is shared by the pumps of a broker.
 type breaker struct {
 	c      BreakerConfig
 	change func(s BreakerState, reason string)
+	pace   func(rows int)
 
 	mu       sync.Mutex // guards what follows
 	state    BreakerState
@@ -144,7 +146,7 @@ func (b *breaker) answered(t ticket) {
 // success of a row closes it. What waited is let out step by step.
 func (b *breaker) success() {
 	b.mu.Lock()
-	changed := b.state != BreakerClosed
+	changed, before := b.state != BreakerClosed, b.window
 	b.failures, b.holder, b.openFor, b.okAt = 0, 0, 0, time.Now()
 	switch {
 	case changed:
@@ -158,9 +160,13 @@ func (b *breaker) success() {
 			b.window = 0
 		}
 	}
+	window := b.window
 	b.mu.Unlock()
 	if changed {
 		b.change(BreakerClosed, "")
+	}
+	if window != before {
+		b.pace(window)
 	}
 }
 
@@ -229,6 +235,13 @@ func (b *breaker) openSince(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state == BreakerOpen && time.Since(b.since) > d
+}
+
+// slow is how many rows a destination may have open after a recovery; 0 is any number.
+func (b *breaker) slow() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.window
 }
 
 func (b *breaker) snapshot() (s BreakerState, reason string, since time.Time) {

@@ -7,7 +7,7 @@ import (
 
 func openBreaker(t *testing.T) *breaker {
 	t.Helper()
-	b := newBreaker(BreakerConfig{Failures: 5, OpenFor: time.Minute, OpenMax: time.Hour, SlowStart: 10}, func(BreakerState, string) {})
+	b := newBreaker(BreakerConfig{Failures: 5, OpenFor: time.Minute, OpenMax: time.Hour, SlowStart: 10}, func(BreakerState, string) {}, func(int) {})
 	b.open("BROKER_UNREACHABLE", 0)
 	if state, _, _ := b.snapshot(); state != BreakerOpen {
 		t.Fatalf("the breaker is %v", state)
@@ -65,10 +65,13 @@ func TestAfterARecoveryTheWindowGrowsStepByStep(t *testing.T) {
 			t.Fatal("the slow start never ends")
 		}
 	}
+	if b.slow() != 0 {
+		t.Errorf("after the slow start %d rows may be open", b.slow())
+	}
 	if want := []int{10, 20, 40, 80, 160, 320, 640}; len(windows) != len(want) || windows[0] != want[0] || windows[6] != want[6] {
 		t.Errorf("windows %v, want %v", windows, want)
 	}
-	never := newBreaker(BreakerConfig{Failures: 5, SlowStart: 10}, func(BreakerState, string) {})
+	never := newBreaker(BreakerConfig{Failures: 5, SlowStart: 10}, func(BreakerState, string) {}, func(int) {})
 	never.success()
 	if got := never.room(5000, 4000); got != 5000 {
 		t.Errorf("a breaker that never opened leaves room for %d rows, want 5000", got)

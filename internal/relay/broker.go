@@ -45,7 +45,7 @@ func (r *Relay) openBroker(ctx context.Context, name string, b Broker, endpoints
 	br.breaker = newBreaker(r.c.Breaker, func(s BreakerState, reason string) {
 		r.c.Hooks.Breaker(name, "", s, reason)
 		r.wakeBroker(name)
-	})
+	}, func(rows int) { r.c.Hooks.SlowStart(name, "", rows) })
 	return br, nil
 }
 

@@ -24,6 +24,10 @@ type DestinationHealth struct {
 	Since  time.Time
 	// State of the breaker that decides, the broker's or the destination's.
 	State BreakerState
+	// BrokerState and OwnState are those of the two.
+	BrokerState, OwnState BreakerState
+	// SlowStart is how many rows may be open after a recovery; 0 is any number.
+	SlowStart int
 	// Paused by someone, whatever the breakers say.
 	Paused bool
 	Lanes  int
@@ -38,6 +42,11 @@ func (r *Relay) Health() Health {
 	away := r.database.now()
 	for _, p := range r.pumps {
 		d := DestinationHealth{Name: p.d.Name, Broker: p.broker.name, Ready: true, Lanes: r.registry.count(p.d.Name)}
+		d.BrokerState, _, _ = p.broker.breaker.snapshot()
+		d.OwnState, _, _ = p.breaker.snapshot()
+		if d.SlowStart = p.broker.breaker.slow(); d.SlowStart == 0 || (p.breaker.slow() > 0 && p.breaker.slow() < d.SlowStart) {
+			d.SlowStart = p.breaker.slow()
+		}
 		for _, b := range []*breaker{p.broker.breaker, p.breaker} {
 			s, reason, since := b.snapshot()
 			if since.After(d.Since) {

@@ -34,6 +34,9 @@ type Hooks struct {
 	Weak func(d messaging.DestinationName, rows int)
 	// Breaker changed; destination is empty for a broker's.
 	Breaker func(broker string, d messaging.DestinationName, s BreakerState, reason string)
+	// SlowStart after a breaker closed again: so many rows may be open of the destination, or of each of the broker's where
+	// it is empty; 0 when that is over.
+	SlowStart func(broker string, d messaging.DestinationName, rows int)
 	// Lanes owned of a destination.
 	Lanes func(d messaging.DestinationName, owned int)
 	// Unknown rows were parked.
@@ -57,6 +60,7 @@ func (h *Hooks) setDefaults() {
 	nop(&h.TakenOver, func(messaging.DestinationName, int64) {})
 	nop(&h.Weak, func(messaging.DestinationName, int) {})
 	nop(&h.Breaker, func(string, messaging.DestinationName, BreakerState, string) {})
+	nop(&h.SlowStart, func(string, messaging.DestinationName, int) {})
 	nop(&h.Lanes, func(messaging.DestinationName, int) {})
 	nop(&h.Unknown, func(int64) {})
 	nop(&h.Pruned, func(string, int64) {})

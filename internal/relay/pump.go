@@ -69,7 +69,7 @@ func newPump(r *Relay, d *Destination, b *broker) *pump {
 	p.breaker = newBreaker(r.c.Breaker, func(s BreakerState, reason string) {
 		r.c.Hooks.Breaker(b.name, d.Name, s, reason)
 		p.box.wake()
-	})
+	}, func(rows int) { r.c.Hooks.SlowStart(b.name, d.Name, rows) })
 	p.rec = newRecorder(p)
 	return p
 }
