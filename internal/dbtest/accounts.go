@@ -25,13 +25,19 @@ const (
 // of the schema. The login is gone when the test ends.
 func (db *DB) Account(t testing.TB, roles ...string) string {
 	t.Helper()
-	db.grant.Do(func() { execAdmin(t, db.URL(), rolesScript(t)) })
+	db.grant.Do(func() { db.Grant(t) })
 	name := uniqueName(t)
 	execAdmin(t, db.URL(), `create role `+name+` login password '`+name+`' in role `+strings.Join(roles, ", "))
 	t.Cleanup(func() { execAdmin(t, db.URL(), `drop role `+name) })
 	account := *db.url
 	account.User = url.UserPassword(name, name)
 	return account.String()
+}
+
+// Grant runs the least-privilege script, as [DB.Account] does at its first call: again, where a test has taken rights away.
+func (db *DB) Grant(t testing.TB) {
+	t.Helper()
+	execAdmin(t, db.URL(), rolesScript(t))
 }
 
 // As is the pool of a login with these roles, the same one at each call; see [DB.Account].
