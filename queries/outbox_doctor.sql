@@ -1,18 +1,5 @@
--- What 'relay doctor' asks. Each statement reads catalogs and statistics alone, so that it costs the same whatever the
--- tables hold.
-
--- name: OldSnapshots :many
--- Who keeps VACUUM from removing what is dead: sessions with their transaction's age, and prepared transactions.
-select 'session'::text as kind, ('process ' || a.pid || ', ' || coalesce(a.state, 'unknown') || ', application ' || coalesce(nullif(a.application_name, ''), '?'))::text as holder,
-       extract(epoch from clock_timestamp() - coalesce(a.xact_start, a.query_start))::float8 as seconds
-  from pg_catalog.pg_stat_activity a
- where (a.backend_xmin is not null or a.backend_xid is not null) and coalesce(a.xact_start, a.query_start) < clock_timestamp() - @age::interval
-   and a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type in ('client backend', 'walsender')
-union all
-select 'prepared transaction', p.gid, extract(epoch from clock_timestamp() - p.prepared)::float8
-  from pg_catalog.pg_prepared_xacts p
- where p.database = current_database() and p.prepared < clock_timestamp() - @age::interval
- order by 3 desc limit 10;
+-- What 'relay doctor' asks. Each statement reads catalogs, statistics and the small tables of the fleet, so that it costs the
+-- same whatever the outbox holds; open rows are looked for by one probe of a partial index per lane.
 
 -- name: IdleSlots :many
 select s.slot_name::text as name, coalesce(case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn) end, 0)::bigint as kept_bytes
@@ -21,32 +8,50 @@ select s.slot_name::text as name, coalesce(case when not pg_is_in_recovery() the
  order by 2 desc limit 10;
 
 -- name: BadIndexes :many
--- Indexes that the statements need and that are absent or not valid.
+-- Indexes that the statements need and that are absent or not valid; of a partitioned table also those of its partitions.
 select w.name::text as name, (i.indexrelid is null)::boolean as missing
   from (select unnest(@names::text[]) as name) as w
   left join pg_catalog.pg_class c on c.relname = w.name and c.relnamespace = current_schema()::regnamespace
   left join pg_catalog.pg_index i on i.indexrelid = c.oid
- where i.indexrelid is null or not i.indisvalid or not i.indisready;
+ where i.indexrelid is null or not i.indisvalid or not i.indisready
+union all
+select p.relname::text, false
+  from pg_catalog.pg_class c
+  join pg_catalog.pg_inherits h on h.inhparent = c.oid
+  join pg_catalog.pg_class p on p.oid = h.inhrelid
+  join pg_catalog.pg_index i on i.indexrelid = p.oid
+ where c.relname = any(@names::text[]) and c.relnamespace = current_schema()::regnamespace and (not i.indisvalid or not i.indisready);
 
 -- name: VacuumState :many
 select s.relname::text as relation, coalesce(s.n_live_tup, 0)::bigint as live, coalesce(s.n_dead_tup, 0)::bigint as dead,
        coalesce(extract(epoch from clock_timestamp() - greatest(s.last_autovacuum, s.last_vacuum)), -1)::float8 as seconds_since,
-       (current_setting('autovacuum') = 'off' or coalesce(array_to_string(c.reloptions, ','), '') ~ 'autovacuum_enabled=(false|off|0|no)')::boolean as off
+       (current_setting('autovacuum') = 'off' or current_setting('track_counts') = 'off'
+        or coalesce(array_to_string(c.reloptions, ','), '') ~ 'autovacuum_enabled=(false|off|0|no)')::boolean as off
   from pg_catalog.pg_stat_user_tables s join pg_catalog.pg_class c on c.oid = s.relid
- where s.schemaname = current_schema() and s.relname in ('messaging_outbox', 'messaging_outbox_lane', 'messaging_inbox');
+ where s.schemaname = current_schema() and c.relkind = 'r'
+   and (s.relname = any(@tables::text[])
+        or s.relid in (select h.inhrelid from pg_catalog.pg_inherits h where h.inhparent = to_regclass('messaging_outbox')));
 
 -- name: ServerClock :one
 select clock_timestamp()::timestamptz as now;
 
 -- name: MissingRights :many
--- Of the four roles, those that are there and lack the right that their programs need first.
+-- Of the four roles, those that are there and lack a right that their programs need.
 select r.name::text as name, r.needs::text as needs from (
   select 'relay_writer' as name, 'insert on messaging_outbox' as needs,
          has_any_column_privilege(o.oid, 'messaging_outbox', 'insert') as ok from pg_catalog.pg_roles o where o.rolname = 'relay_writer'
   union all
-  select 'relay_worker', 'select and update on messaging_outbox, messaging_outbox_lane',
+  select 'relay_worker', 'select, update and delete on messaging_outbox',
          has_table_privilege(o.oid, 'messaging_outbox', 'select') and has_any_column_privilege(o.oid, 'messaging_outbox', 'update')
-         and has_table_privilege(o.oid, 'messaging_outbox_lane', 'update') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
+         and has_table_privilege(o.oid, 'messaging_outbox', 'delete') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
+  union all
+  select 'relay_worker', 'its rights on messaging_outbox_lane, messaging_outbox_relay and messaging_outbox_task',
+         has_table_privilege(o.oid, 'messaging_outbox_lane', 'update') and has_table_privilege(o.oid, 'messaging_outbox_relay', 'insert')
+         and has_table_privilege(o.oid, 'messaging_outbox_task', 'update') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
+  union all
+  select 'relay_worker', 'select, insert and delete on messaging_outbox_archive',
+         has_table_privilege(o.oid, 'messaging_outbox_archive', 'select') and has_table_privilege(o.oid, 'messaging_outbox_archive', 'insert')
+         and has_table_privilege(o.oid, 'messaging_outbox_archive', 'delete') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
   union all
   select 'relay_operator', 'execute on messaging_outbox_operate',
          has_function_privilege(o.oid, 'messaging_outbox_operate(text, uuid[], integer[], text, text)', 'execute') from pg_catalog.pg_roles o where o.rolname = 'relay_operator'
@@ -54,3 +59,59 @@ select r.name::text as name, r.needs::text as needs from (
   select 'relay_reader', 'select on messaging_outbox_status',
          has_table_privilege(o.oid, 'messaging_outbox_status', 'select') from pg_catalog.pg_roles o where o.rolname = 'relay_reader') r
  where not r.ok;
+
+-- name: OwnMissingRights :many
+-- The same for whoever asks, as a relay.
+select current_user::text as name, r.needs::text as needs from (
+  select 'select, update and delete on messaging_outbox' as needs,
+         has_table_privilege('messaging_outbox', 'select') and has_any_column_privilege('messaging_outbox', 'update')
+         and has_table_privilege('messaging_outbox', 'delete') as ok
+  union all
+  select 'its rights on messaging_outbox_lane, messaging_outbox_relay and messaging_outbox_task',
+         has_table_privilege('messaging_outbox_lane', 'update') and has_table_privilege('messaging_outbox_relay', 'insert')
+         and has_table_privilege('messaging_outbox_task', 'update')
+  union all
+  select 'select, insert and delete on messaging_outbox_archive',
+         has_table_privilege('messaging_outbox_archive', 'select') and has_table_privilege('messaging_outbox_archive', 'insert')
+         and has_table_privilege('messaging_outbox_archive', 'delete')
+  union all
+  select 'select on messaging_control', has_table_privilege('messaging_control', 'select')) r
+ where not r.ok;
+
+-- name: OddLanes :many
+-- Lanes whose owner cannot be right, and expired ones that nobody takes although somebody could.
+select l.destination::text as destination, l.lane, o.why::text as why
+  from messaging_outbox_lane l left join messaging_outbox_relay r on r.id = l.owner
+ cross join lateral (
+    select case
+        when l.owner is null and l.lease_until > clock_timestamp() then 'is leased to nobody'
+        when l.owner is null then ''
+        when l.lease_until > clock_timestamp() + l.lease_ttl + interval '1 second' then 'is leased for longer than its lease lasts'
+        when l.lease_until > clock_timestamp() and r.id is null then 'belongs to a relay that is not in the fleet'
+        when l.lease_until > clock_timestamp() and not l.destination = any(r.serves) then 'belongs to a relay that does not serve the destination'
+        when l.lease_until < clock_timestamp() - 2 * greatest(l.lease_ttl, interval '30 seconds') and exists (
+             select from messaging_outbox_relay a
+              where a.state = 'RUNNING' and l.destination = any(a.serves)
+                and a.heartbeat > clock_timestamp() - greatest(l.lease_ttl, interval '30 seconds')) then 'has expired, and no running relay takes it'
+        else '' end as why) o
+ where o.why <> '' order by l.destination, o.why, l.lane limit 1000;
+
+-- name: MissingLanes :many
+select d.destination::text as destination, count(l.lane)::integer as lanes
+  from messaging_outbox_destination d left join messaging_outbox_lane l on l.destination = d.destination
+ group by d.destination having count(l.lane) <> 16 order by d.destination limit 100;
+
+-- name: UnservedWork :many
+-- Registered destinations with rows to send that no running relay serves.
+select d.destination::text as destination from messaging_outbox_destination d
+ where not exists (
+         select from messaging_outbox_relay r
+          where r.state = 'RUNNING' and d.destination = any(r.serves)
+            and r.heartbeat > clock_timestamp() - greatest(interval '30 seconds', (select max(t.lease_ttl) from messaging_outbox_lane t)))
+   and exists (
+         select from messaging_outbox_lane l
+          where l.destination = d.destination
+            and (exists (select from messaging_outbox m where m.lane = l.lane and m.status = 'PENDING')
+              or exists (select from messaging_outbox m where m.lane = l.lane and m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null)
+              or exists (select from messaging_outbox m where m.lane = l.lane and m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null)))
+ order by d.destination limit 100;

@@ -40,7 +40,9 @@ var snapshotKinds = []string{"SESSION", "PREPARED_TRANSACTION", "REPLICATION_SLO
 
 // CollectStorage makes the gauges of the storage, under the rules of [Observer.CollectTable].
 func (o *Observer) CollectStorage(timeout time.Duration, read func(context.Context) (Storage, error)) error {
-	describe := func(name, help string, labels ...string) *prometheus.Desc { return prometheus.NewDesc(name, help, labels, nil) }
+	describe := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
 	return o.registry.Register(&storage{
 		o: o, read: read, timeout: timeout,
 		size:         describe("relay_table_size_bytes", "Room that a table takes, without its indexes.", "table"),

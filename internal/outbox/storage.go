@@ -36,12 +36,12 @@ type TableStorage struct {
 
 // The kinds of snapshot holders; programs may rely on them.
 const (
-	SnapshotSession     = "SESSION"
-	SnapshotPrepared    = "PREPARED_TRANSACTION"
-	SnapshotSlot        = "REPLICATION_SLOT"
-	SnapshotStandby     = "STANDBY"
-	mostSnapshots       = 10
-	backlogRows         = 10_000
+	SnapshotSession  = "SESSION"
+	SnapshotPrepared = "PREPARED_TRANSACTION"
+	SnapshotSlot     = "REPLICATION_SLOT"
+	SnapshotStandby  = "STANDBY"
+	mostSnapshots    = 10
+	backlogRows      = 10_000
 )
 
 // SnapshotKinds are all of them.

@@ -16,6 +16,13 @@ select w.name::text as name, (i.indexrelid is null)::boolean as missing
   left join pg_catalog.pg_class c on c.relname = w.name and c.relnamespace = current_schema()::regnamespace
   left join pg_catalog.pg_index i on i.indexrelid = c.oid
  where i.indexrelid is null or not i.indisvalid or not i.indisready
+union all
+select p.relname::text, false
+  from pg_catalog.pg_class c
+  join pg_catalog.pg_inherits h on h.inhparent = c.oid
+  join pg_catalog.pg_class p on p.oid = h.inhrelid
+  join pg_catalog.pg_index i on i.indexrelid = p.oid
+ where c.relname = any($1::text[]) and c.relnamespace = current_schema()::regnamespace and (not i.indisvalid or not i.indisready)
 `
 
 type BadIndexesRow struct {
@@ -23,7 +30,7 @@ type BadIndexesRow struct {
 	Missing bool
 }
 
-// Indexes that the statements need and that are absent or not valid.
+// Indexes that the statements need and that are absent or not valid; of a partitioned table also those of its partitions.
 func (q *Queries) BadIndexes(ctx context.Context, names []string) ([]BadIndexesRow, error) {
 	rows, err := q.db.Query(ctx, badIndexes, names)
 	if err != nil {
@@ -45,6 +52,7 @@ func (q *Queries) BadIndexes(ctx context.Context, names []string) ([]BadIndexesR
 }
 
 const idleSlots = `-- name: IdleSlots :many
+
 select s.slot_name::text as name, coalesce(case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn) end, 0)::bigint as kept_bytes
   from pg_catalog.pg_replication_slots s
  where not s.active and s.restart_lsn is not null and (s.database is null or s.database = current_database())
@@ -56,6 +64,8 @@ type IdleSlotsRow struct {
 	KeptBytes int64
 }
 
+// What 'relay doctor' asks. Each statement reads catalogs, statistics and the small tables of the fleet, so that it costs the
+// same whatever the outbox holds; open rows are looked for by one probe of a partial index per lane.
 func (q *Queries) IdleSlots(ctx context.Context) ([]IdleSlotsRow, error) {
 	rows, err := q.db.Query(ctx, idleSlots)
 	if err != nil {
@@ -76,14 +86,53 @@ func (q *Queries) IdleSlots(ctx context.Context) ([]IdleSlotsRow, error) {
 	return items, nil
 }
 
+const missingLanes = `-- name: MissingLanes :many
+select d.destination::text as destination, count(l.lane)::integer as lanes
+  from messaging_outbox_destination d left join messaging_outbox_lane l on l.destination = d.destination
+ group by d.destination having count(l.lane) <> 16 order by d.destination limit 100
+`
+
+type MissingLanesRow struct {
+	Destination string
+	Lanes       int32
+}
+
+func (q *Queries) MissingLanes(ctx context.Context) ([]MissingLanesRow, error) {
+	rows, err := q.db.Query(ctx, missingLanes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MissingLanesRow
+	for rows.Next() {
+		var i MissingLanesRow
+		if err := rows.Scan(&i.Destination, &i.Lanes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const missingRights = `-- name: MissingRights :many
 select r.name::text as name, r.needs::text as needs from (
   select 'relay_writer' as name, 'insert on messaging_outbox' as needs,
          has_any_column_privilege(o.oid, 'messaging_outbox', 'insert') as ok from pg_catalog.pg_roles o where o.rolname = 'relay_writer'
   union all
-  select 'relay_worker', 'select and update on messaging_outbox, messaging_outbox_lane',
+  select 'relay_worker', 'select, update and delete on messaging_outbox',
          has_table_privilege(o.oid, 'messaging_outbox', 'select') and has_any_column_privilege(o.oid, 'messaging_outbox', 'update')
-         and has_table_privilege(o.oid, 'messaging_outbox_lane', 'update') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
+         and has_table_privilege(o.oid, 'messaging_outbox', 'delete') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
+  union all
+  select 'relay_worker', 'its rights on messaging_outbox_lane, messaging_outbox_relay and messaging_outbox_task',
+         has_table_privilege(o.oid, 'messaging_outbox_lane', 'update') and has_table_privilege(o.oid, 'messaging_outbox_relay', 'insert')
+         and has_table_privilege(o.oid, 'messaging_outbox_task', 'update') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
+  union all
+  select 'relay_worker', 'select, insert and delete on messaging_outbox_archive',
+         has_table_privilege(o.oid, 'messaging_outbox_archive', 'select') and has_table_privilege(o.oid, 'messaging_outbox_archive', 'insert')
+         and has_table_privilege(o.oid, 'messaging_outbox_archive', 'delete') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
   union all
   select 'relay_operator', 'execute on messaging_outbox_operate',
          has_function_privilege(o.oid, 'messaging_outbox_operate(text, uuid[], integer[], text, text)', 'execute') from pg_catalog.pg_roles o where o.rolname = 'relay_operator'
@@ -98,7 +147,7 @@ type MissingRightsRow struct {
 	Needs string
 }
 
-// Of the four roles, those that are there and lack the right that their programs need first.
+// Of the four roles, those that are there and lack a right that their programs need.
 func (q *Queries) MissingRights(ctx context.Context) ([]MissingRightsRow, error) {
 	rows, err := q.db.Query(ctx, missingRights)
 	if err != nil {
@@ -119,39 +168,85 @@ func (q *Queries) MissingRights(ctx context.Context) ([]MissingRightsRow, error)
 	return items, nil
 }
 
-const oldSnapshots = `-- name: OldSnapshots :many
-
-select 'session'::text as kind, ('process ' || a.pid || ', ' || coalesce(a.state, 'unknown') || ', application ' || coalesce(nullif(a.application_name, ''), '?'))::text as holder,
-       extract(epoch from clock_timestamp() - coalesce(a.xact_start, a.query_start))::float8 as seconds
-  from pg_catalog.pg_stat_activity a
- where (a.backend_xmin is not null or a.backend_xid is not null) and coalesce(a.xact_start, a.query_start) < clock_timestamp() - $1::interval
-   and a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type in ('client backend', 'walsender')
-union all
-select 'prepared transaction', p.gid, extract(epoch from clock_timestamp() - p.prepared)::float8
-  from pg_catalog.pg_prepared_xacts p
- where p.database = current_database() and p.prepared < clock_timestamp() - $1::interval
- order by 3 desc limit 10
+const oddLanes = `-- name: OddLanes :many
+select l.destination::text as destination, l.lane, o.why::text as why
+  from messaging_outbox_lane l left join messaging_outbox_relay r on r.id = l.owner
+ cross join lateral (
+    select case
+        when l.owner is null and l.lease_until > clock_timestamp() then 'is leased to nobody'
+        when l.owner is null then ''
+        when l.lease_until > clock_timestamp() + l.lease_ttl + interval '1 second' then 'is leased for longer than its lease lasts'
+        when l.lease_until > clock_timestamp() and r.id is null then 'belongs to a relay that is not in the fleet'
+        when l.lease_until > clock_timestamp() and not l.destination = any(r.serves) then 'belongs to a relay that does not serve the destination'
+        when l.lease_until < clock_timestamp() - 2 * greatest(l.lease_ttl, interval '30 seconds') and exists (
+             select from messaging_outbox_relay a
+              where a.state = 'RUNNING' and l.destination = any(a.serves)
+                and a.heartbeat > clock_timestamp() - greatest(l.lease_ttl, interval '30 seconds')) then 'has expired, and no running relay takes it'
+        else '' end as why) o
+ where o.why <> '' order by l.destination, o.why, l.lane limit 1000
 `
 
-type OldSnapshotsRow struct {
-	Kind    string
-	Holder  string
-	Seconds float64
+type OddLanesRow struct {
+	Destination string
+	Lane        int32
+	Why         string
 }
 
-// What 'relay doctor' asks. Each statement reads catalogs and statistics alone, so that it costs the same whatever the
-// tables hold.
-// Who keeps VACUUM from removing what is dead: sessions with their transaction's age, and prepared transactions.
-func (q *Queries) OldSnapshots(ctx context.Context, age time.Duration) ([]OldSnapshotsRow, error) {
-	rows, err := q.db.Query(ctx, oldSnapshots, age)
+// Lanes whose owner cannot be right, and expired ones that nobody takes although somebody could.
+func (q *Queries) OddLanes(ctx context.Context) ([]OddLanesRow, error) {
+	rows, err := q.db.Query(ctx, oddLanes)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []OldSnapshotsRow
+	var items []OddLanesRow
 	for rows.Next() {
-		var i OldSnapshotsRow
-		if err := rows.Scan(&i.Kind, &i.Holder, &i.Seconds); err != nil {
+		var i OddLanesRow
+		if err := rows.Scan(&i.Destination, &i.Lane, &i.Why); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ownMissingRights = `-- name: OwnMissingRights :many
+select current_user::text as name, r.needs::text as needs from (
+  select 'select, update and delete on messaging_outbox' as needs,
+         has_table_privilege('messaging_outbox', 'select') and has_any_column_privilege('messaging_outbox', 'update')
+         and has_table_privilege('messaging_outbox', 'delete') as ok
+  union all
+  select 'its rights on messaging_outbox_lane, messaging_outbox_relay and messaging_outbox_task',
+         has_table_privilege('messaging_outbox_lane', 'update') and has_table_privilege('messaging_outbox_relay', 'insert')
+         and has_table_privilege('messaging_outbox_task', 'update')
+  union all
+  select 'select, insert and delete on messaging_outbox_archive',
+         has_table_privilege('messaging_outbox_archive', 'select') and has_table_privilege('messaging_outbox_archive', 'insert')
+         and has_table_privilege('messaging_outbox_archive', 'delete')
+  union all
+  select 'select on messaging_control', has_table_privilege('messaging_control', 'select')) r
+ where not r.ok
+`
+
+type OwnMissingRightsRow struct {
+	Name  string
+	Needs string
+}
+
+// The same for whoever asks, as a relay.
+func (q *Queries) OwnMissingRights(ctx context.Context) ([]OwnMissingRightsRow, error) {
+	rows, err := q.db.Query(ctx, ownMissingRights)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OwnMissingRightsRow
+	for rows.Next() {
+		var i OwnMissingRightsRow
+		if err := rows.Scan(&i.Name, &i.Needs); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -173,12 +268,51 @@ func (q *Queries) ServerClock(ctx context.Context) (time.Time, error) {
 	return now, err
 }
 
+const unservedWork = `-- name: UnservedWork :many
+select d.destination::text as destination from messaging_outbox_destination d
+ where not exists (
+         select from messaging_outbox_relay r
+          where r.state = 'RUNNING' and d.destination = any(r.serves)
+            and r.heartbeat > clock_timestamp() - greatest(interval '30 seconds', (select max(t.lease_ttl) from messaging_outbox_lane t)))
+   and exists (
+         select from messaging_outbox_lane l
+          where l.destination = d.destination
+            and (exists (select from messaging_outbox m where m.lane = l.lane and m.status = 'PENDING')
+              or exists (select from messaging_outbox m where m.lane = l.lane and m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null)
+              or exists (select from messaging_outbox m where m.lane = l.lane and m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null)))
+ order by d.destination limit 100
+`
+
+// Registered destinations with rows to send that no running relay serves.
+func (q *Queries) UnservedWork(ctx context.Context) ([]string, error) {
+	rows, err := q.db.Query(ctx, unservedWork)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var destination string
+		if err := rows.Scan(&destination); err != nil {
+			return nil, err
+		}
+		items = append(items, destination)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const vacuumState = `-- name: VacuumState :many
 select s.relname::text as relation, coalesce(s.n_live_tup, 0)::bigint as live, coalesce(s.n_dead_tup, 0)::bigint as dead,
        coalesce(extract(epoch from clock_timestamp() - greatest(s.last_autovacuum, s.last_vacuum)), -1)::float8 as seconds_since,
-       (current_setting('autovacuum') = 'off' or coalesce(array_to_string(c.reloptions, ','), '') ~ 'autovacuum_enabled=(false|off|0|no)')::boolean as off
+       (current_setting('autovacuum') = 'off' or current_setting('track_counts') = 'off'
+        or coalesce(array_to_string(c.reloptions, ','), '') ~ 'autovacuum_enabled=(false|off|0|no)')::boolean as off
   from pg_catalog.pg_stat_user_tables s join pg_catalog.pg_class c on c.oid = s.relid
- where s.schemaname = current_schema() and s.relname in ('messaging_outbox', 'messaging_outbox_lane', 'messaging_inbox')
+ where s.schemaname = current_schema() and c.relkind = 'r'
+   and (s.relname = any($1::text[])
+        or s.relid in (select h.inhrelid from pg_catalog.pg_inherits h where h.inhparent = to_regclass('messaging_outbox')))
 `
 
 type VacuumStateRow struct {
@@ -189,8 +323,8 @@ type VacuumStateRow struct {
 	Off          bool
 }
 
-func (q *Queries) VacuumState(ctx context.Context) ([]VacuumStateRow, error) {
-	rows, err := q.db.Query(ctx, vacuumState)
+func (q *Queries) VacuumState(ctx context.Context, tables []string) ([]VacuumStateRow, error) {
+	rows, err := q.db.Query(ctx, vacuumState, tables)
 	if err != nil {
 		return nil, err
 	}
