@@ -6,7 +6,8 @@
 -- A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
 -- row of the same key may be visible as well and must not go first. The floor is -1 where no order holds.
 -- The rows are found twice by one snapshot: a page that holds whole rows would be copied three times, which costs more
--- than to find them again.
+-- than to find them again. With them goes what others have changed in their lane: a row before them may have been parked
+-- that nobody here has seen.
 with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
               unnest(@cursors::bigint[]) as cursor, unnest(@limits::integer[]) as lim,
@@ -40,18 +41,19 @@ with req as (
          window_ids = (select array_agg(i.id) from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane)
     from req r join page p on p.lane = r.lane
    where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and l.window_no < r.number and (p.lo is not null or r.rewrite)
-  returning l.lane
+  returning l.lane, l.changes
+), own as materialized (
+  select p.*, win.changes from page p join win on win.lane = p.lane order by p.lane
 )
 select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key,
        m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref,
        m.claim_check, m.redrive_id, m.redrive_count, m.headers::text as headers, m.payload, m.occurred_at, m.created_at,
-       m.attempts, m.ambiguous_attempts, m.version, 'PENDING'::text as status
-  from page p cross join lateral (
+       m.attempts, m.ambiguous_attempts, m.version, 'PENDING'::text as status, p.changes
+  from own p cross join lateral (
     select o.* from messaging_outbox o
      where o.lane = p.lane and o.status = 'PENDING' and o.seq > p.start and o.seq <= p.hi and o.destination = @destination
        and (o.seq > p.cursor or o.seq not in (select h from unnest(@in_hand::bigint[]) as h))
-     order by o.seq) m
- where p.lane = any(array(select win.lane from win));
+     order by o.seq) m;
 
 -- name: ClaimRuns :many
 -- For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order. A redriven row ends the

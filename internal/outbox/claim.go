@@ -34,6 +34,9 @@ type LaneClaim struct {
 	Solo bool
 	// Rewrite asks for the window to be written even if no row is found, because it still names finished rows.
 	Rewrite bool
+	// Changes by others that are heeded. [Store.ClaimPending] sets it, where it gives rows of the lane, to those that stood
+	// there then: if they differ, the lane's blocked keys must be read anew before anything is published.
+	Changes int64
 }
 
 // Key is an ordering key in its lane.
@@ -93,7 +96,7 @@ func (s *Store) ClaimPending(ctx context.Context, destination string, claims []L
 		Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 	}
 	err = s.do(ctx, "claim", func(ctx context.Context, _ *outboxdb.Queries) (err error) {
-		out, err = s.claimPending(ctx, p)
+		out, err = s.claimPending(ctx, p, claims)
 		return err
 	})
 	return out, err

@@ -10,21 +10,29 @@ import (
 	"github.com/backend-skeleton/relay/internal/outbox/outboxdb"
 )
 
-// The two kinds of a claimed row are one: same fields, same order. [scanRow] relies on it.
-var _ = Row(outboxdb.ClaimPendingRow{})
+// A claimed row is one with the generated kinds: same fields, same order. A claim of PENDING rows has its lane's changes
+// besides. [scanRow] relies on it.
+var _ = Row(outboxdb.ClaimRunsRow{})
 
 // claimPending does what the generated method does, but puts the rows straight into their place: this is the one
 // statement that brings rows by the thousand.
-func (s *Store) claimPending(ctx context.Context, p outboxdb.ClaimPendingParams) (out []Row, err error) {
+func (s *Store) claimPending(ctx context.Context, p outboxdb.ClaimPendingParams, claims []LaneClaim) (out []Row, err error) {
 	q := outboxdb.New(reader{pipeline: s.pipe, read: func(rows pgx.Rows) error {
-		fields := make([]any, 0, 32)
+		fields, changes, next := make([]any, 0, 32), int64(0), 0
 		for rows.Next() {
 			if len(out) == cap(out) { // one row is as common as a thousand
 				out = slices.Grow(out, min(7*len(out)+8, 1000))
 			}
 			out = append(out, Row{})
-			if fields, err = scanRow(rows, &out[len(out)-1], fields[:0]); err != nil {
+			r := &out[len(out)-1]
+			if fields, err = scanRow(rows, r, &changes, fields[:0]); err != nil {
 				return err
+			}
+			for next < len(claims) && claims[next].Lane != r.Lane { // both go by lane
+				next++
+			}
+			if next < len(claims) {
+				claims[next].Changes = changes
 			}
 		}
 		return rows.Err()
@@ -35,11 +43,11 @@ func (s *Store) claimPending(ctx context.Context, p outboxdb.ClaimPendingParams)
 	return nil, err
 }
 
-func scanRow(rows pgx.Rows, r *Row, fields []any) ([]any, error) {
+func scanRow(rows pgx.Rows, r *Row, changes *int64, fields []any) ([]any, error) {
 	fields = append(fields, &r.Seq, &r.MessageID, &r.Lane, &r.MessageType, &r.SchemaVersion, &r.ContentType, &r.Producer,
 		&r.PartitionKey, &r.OrderingKey, &r.CorrelationID, &r.CausationID, &r.Tenant, &r.Traceparent, &r.Tracestate, &r.Baggage,
 		&r.SchemaRef, &r.ClaimCheck, &r.RedriveID, &r.RedriveCount, &r.Headers, &r.Payload, &r.OccurredAt, &r.CreatedAt,
-		&r.Attempts, &r.AmbiguousAttempts, &r.Version, &r.Status)
+		&r.Attempts, &r.AmbiguousAttempts, &r.Version, &r.Status, changes)
 	return fields, rows.Scan(fields...)
 }
 

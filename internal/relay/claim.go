@@ -61,8 +61,28 @@ func (p *pump) claim(ctx context.Context, now time.Time, rows int, only *lane) b
 	p.fine()
 	p.r.c.Hooks.Claimed(p.d.Name, len(found), time.Since(start))
 	p.freePlaces(places - len(found))
+	if !p.heed(ctx, lanes, claims) { // they are in no hand yet, and read again
+		p.freePlaces(len(found))
+		p.unused(rows)
+		mayHaveWindows(lanes)
+		return false
+	}
 	p.read(lanes, claims, found, now)
 	p.unused(rows)
+	return true
+}
+
+// heed reads the blocked keys of lanes anew that others have changed: they may have parked a row that was never in hand
+// here, and what stands behind it was just read.
+func (p *pump) heed(ctx context.Context, lanes []*lane, claims []outbox.LaneClaim) bool {
+	for i, l := range lanes {
+		if c := claims[i].Changes; c != l.heeded {
+			if !p.changed(ctx, l) {
+				return false
+			}
+			l.heeded = c
+		}
+	}
 	return true
 }
 
@@ -107,7 +127,7 @@ const zeroFactor = 50
 // laneClaim says where to read a lane. A lane with nothing open is read from its low mark, and from 0 now and then:
 // the partial index holds unpublished rows only, so that this is exact.
 func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
-	c := outbox.LaneClaim{Step: l.step(), Limit: int32(limit), Open: l.openWindow(), Rewrite: l.window && l.open == 0}
+	c := outbox.LaneClaim{Step: l.step(), Limit: int32(limit), Open: l.openWindow(), Rewrite: l.window && l.open == 0, Changes: l.heeded}
 	switch {
 	case l.open > 0 || l.past:
 		c.Cursor = l.cursor

@@ -27,9 +27,10 @@ type lane struct {
 	// changes by others that the pump has seen.
 	changes atomic.Int64
 
-	ready   bool // the former owner's window is taken over and the blocked keys are known
-	leaving bool // wanted by another relay: nothing more is claimed
-	gone    bool // lost or given back
+	heeded  int64 // changes by others after which the blocked keys were read
+	ready   bool  // the former owner's window is taken over and the blocked keys are known
+	leaving bool  // wanted by another relay: nothing more is claimed
+	gone    bool  // lost or given back
 
 	check    bool // there may be rows to read
 	fromZero bool // the next dry read starts at 0
@@ -98,6 +99,7 @@ func newLane(p *pump, l outbox.Lease, valid time.Duration) *lane {
 		ids: map[uuid.UUID]struct{}{}, keys: map[string]*key{}, last: map[string]int64{},
 	}
 	ln.valid.Store(int64(valid))
+	ln.heeded = l.Changes // before they are read for the first time
 	ln.changes.Store(l.Changes)
 	ln.number.Store(outbox.TakenOver)
 	return ln

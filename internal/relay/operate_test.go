@@ -139,6 +139,49 @@ func TestARowRedrivenBeforeItsTurnWaitsForIt(t *testing.T) {
 	}
 }
 
+// A row that was parked before any relay read it holds its key all the same: the claim that reads what stands behind it
+// tells of the change.
+func TestARowParkedUnseenHoldsItsKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.config.Lease, b.config.Poll = time.Hour, 10*time.Second // so that nothing else does
+	park := func() {
+		tx, err := b.db.Begin(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		const add = `select messaging_outbox_add('orders', 'order.created', 'shop', '{}', 'k0')`
+		var parked, younger uuid.UUID
+		if err := tx.QueryRow(t.Context(), add).Scan(&parked); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := tx.QueryRow(t.Context(), add).Scan(&younger); err != nil {
+			t.Error(err)
+			return
+		}
+		var result string
+		err = tx.QueryRow(t.Context(), `select result from messaging_outbox_operate('PARK', array[$1::uuid], array[0], 'a test', 'tester')`, parked).Scan(&result)
+		if err != nil || result != string(outbox.Done) {
+			t.Errorf("park: %s, %v", result, err)
+			return
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	var once sync.Once
+	b.broker.answer = func(string, messaging.MessageID, int) (messaging.PublishResult, bool) {
+		once.Do(park) // the lane is busy, and read again at once
+		return confirmed(), true
+	}
+	b.add(1, 1)
+	b.start()
+	b.until(map[string]int{"PUBLISHED": 1, "PARKED": 1, "HELD": 1})
+}
+
 // Parked in doubt is redriven in doubt, and a parked row that an operator set aside holds its key.
 func TestParkAndRetryByAnOperator(t *testing.T) {
 	t.Parallel()

@@ -133,19 +133,24 @@ func (p *pump) rebuild(ctx context.Context, lanes []*lane) bool {
 	return true
 }
 
-// changed is told when others wrote to a lane's rows, or when its waiting rows are not known here.
-func (p *pump) changed(ctx context.Context, l *lane) {
-	if !l.gone && l.ready {
-		now := time.Now()
-		for _, k := range l.keys { // a skipped head is not among the blocked keys any more
-			if k.blocked {
-				k.lookAt = now
-			}
-		}
-		if l.lookedAt = now; !p.rebuild(ctx, []*lane{l}) {
-			l.changes.Store(-1) // the scout tells it again
+// changed is told when others wrote to a lane's rows, or when its waiting rows are not known here. It tells whether the
+// blocked keys are known now.
+func (p *pump) changed(ctx context.Context, l *lane) bool {
+	if l.gone || !l.ready {
+		return true // they are read when it becomes ready
+	}
+	now := time.Now()
+	for _, k := range l.keys { // a skipped head is not among the blocked keys any more
+		if k.blocked {
+			k.lookAt = now
 		}
 	}
+	l.lookedAt = now
+	if p.rebuild(ctx, []*lane{l}) {
+		return true
+	}
+	l.changes.Store(-1) // the scout tells it again
+	return false
 }
 
 // lookAnyway is how often the blocked keys of a lane with waiting rows are read anew although nobody told of a change:

@@ -244,18 +244,19 @@ with req as (
          window_ids = (select array_agg(i.id) from (select unnest($15::integer[]) as lane, unnest($16::uuid[]) as id) as i where i.lane = l.lane)
     from req r join page p on p.lane = r.lane
    where l.lane = r.lane and l.owner = $17::uuid and l.epoch = r.epoch and l.window_no < r.number and (p.lo is not null or r.rewrite)
-  returning l.lane
+  returning l.lane, l.changes
+), own as materialized (
+  select p.lane, p.cursor, p.start, p.lo, p.hi, win.changes from page p join win on win.lane = p.lane order by p.lane
 )
 select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_type, m.producer, m.partition_key,
        m.ordering_key, m.correlation_id, m.causation_id, m.tenant, m.traceparent, m.tracestate, m.baggage, m.schema_ref,
        m.claim_check, m.redrive_id, m.redrive_count, m.headers::text as headers, m.payload, m.occurred_at, m.created_at,
-       m.attempts, m.ambiguous_attempts, m.version, 'PENDING'::text as status
-  from page p cross join lateral (
+       m.attempts, m.ambiguous_attempts, m.version, 'PENDING'::text as status, p.changes
+  from own p cross join lateral (
     select o.message_id, o.seq, o.created_at, o.available_at, o.occurred_at, o.destination, o.message_type, o.schema_version, o.content_type, o.producer, o.ordering_key, o.partition_key, o.aggregate_type, o.aggregate_id, o.correlation_id, o.causation_id, o.tenant, o.traceparent, o.tracestate, o.baggage, o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.lane, o.headers, o.payload, o.payload_hash, o.crash_attempts, o.ambiguous_attempts, o.next_attempt_at, o.first_ambiguous_at, o.skipped_at, o.status, o.version, o.attempts, o.last_outcome, o.last_transmission, o.last_confirmation, o.last_routing, o.published_at, o.published_by, o.last_position, o.last_failure_category, o.last_failure_code, o.last_failure_detail from messaging_outbox o
      where o.lane = p.lane and o.status = 'PENDING' and o.seq > p.start and o.seq <= p.hi and o.destination = $1
        and (o.seq > p.cursor or o.seq not in (select h from unnest($2::bigint[]) as h))
      order by o.seq) m
- where p.lane = any(array(select win.lane from win))
 `
 
 type ClaimPendingParams struct {
@@ -306,6 +307,7 @@ type ClaimPendingRow struct {
 	AmbiguousAttempts int32
 	Version           int32
 	Status            string
+	Changes           int64
 }
 
 // Claims: read rows in seq order per lane and write the lane's window, in one statement, before anything is published.
@@ -314,7 +316,8 @@ type ClaimPendingRow struct {
 // A row may have become visible behind the cursor since it passed: the lane is then read from the floor, because a later
 // row of the same key may be visible as well and must not go first. The floor is -1 where no order holds.
 // The rows are found twice by one snapshot: a page that holds whole rows would be copied three times, which costs more
-// than to find them again.
+// than to find them again. With them goes what others have changed in their lane: a row before them may have been parked
+// that nobody here has seen.
 func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]ClaimPendingRow, error) {
 	rows, err := q.db.Query(ctx, claimPending,
 		arg.Destination,
@@ -370,6 +373,7 @@ func (q *Queries) ClaimPending(ctx context.Context, arg ClaimPendingParams) ([]C
 			&i.AmbiguousAttempts,
 			&i.Version,
 			&i.Status,
+			&i.Changes,
 		); err != nil {
 			return nil, err
 		}
