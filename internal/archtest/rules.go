@@ -146,7 +146,7 @@ var rooms = []room{
 	},
 	{
 		dir:        "internal/torture",
-		may:        []string{"messaging", "messaging/transport", "internal/dbtest", "internal/brokertest", "internal/testenv"},
+		may:        []string{"messaging", "messaging/transport", "internal/outbox", "internal/dbtest", "internal/brokertest", "internal/testenv"},
 		anyOutside: true,
 		testsOnly:  true,
 	},

@@ -16,7 +16,8 @@ create table torture_holder (relay uuid primary key, process text not null);
 create table torture_change (
     number bigint generated always as identity, message_id uuid not null, from_status text not null, to_status text not null,
     attempts integer not null, ambiguous integer not null, process text not null, holder text not null,
-    version_before integer not null, version_after integer not null,
+    version_before integer not null, version_after integer not null, crashes integer not null, skipped boolean not null,
+    transaction xid8 not null default pg_current_xact_id(),
     at timestamptz not null default clock_timestamp(), code text);
 
 create function torture_note_holder() returns trigger language plpgsql set search_path from current as $$
@@ -29,11 +30,11 @@ create trigger torture_note_holder after update of owner on messaging_outbox_lan
 
 create function torture_note_change() returns trigger language plpgsql set search_path from current as $$
 begin
-    insert into torture_change (message_id, from_status, to_status, attempts, ambiguous, process, holder, version_before, version_after, code)
+    insert into torture_change (message_id, from_status, to_status, attempts, ambiguous, process, holder, version_before, version_after, code, crashes, skipped)
     values (new.message_id, old.status, new.status, new.attempts - old.attempts, new.ambiguous_attempts - old.ambiguous_attempts,
         current_setting('application_name'),
         coalesce((select h.process from messaging_outbox_lane l join torture_holder h on h.relay = l.owner where l.lane = new.lane), ''),
-        old.version, new.version, new.last_failure_code);
+        old.version, new.version, new.last_failure_code, new.crash_attempts - old.crash_attempts, new.skipped_at is not null);
     return null;
 end $$;
 create trigger torture_note_change after update on messaging_outbox for each row execute function torture_note_change();
@@ -41,7 +42,7 @@ create trigger torture_note_change after update on messaging_outbox for each row
 
 // read takes what the database knows into the history.
 func (h *History) read(ctx context.Context, db *pgxpool.Pool) error {
-	rows, err := db.Query(ctx, `select message_id::text, destination, status::text, coalesce(last_outcome::text, ''), coalesce(last_failure_code, ''),
+	rows, err := db.Query(ctx, `select message_id::text, seq, destination, status::text, coalesce(last_outcome::text, ''), coalesce(last_failure_code, ''),
 	    attempts, ambiguous_attempts, first_ambiguous_at is not null, published_at is not null, crash_attempts from messaging_outbox`)
 	if err == nil {
 		h.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Row])
@@ -49,7 +50,8 @@ func (h *History) read(ctx context.Context, db *pgxpool.Pool) error {
 	if err != nil {
 		return fmt.Errorf("read the rows: %w", err)
 	}
-	rows, err = db.Query(ctx, `select at, message_id::text, coalesce(code, ''), from_status, to_status, attempts, ambiguous, process, holder, version_before, version_after
+	rows, err = db.Query(ctx, `select at, message_id::text, coalesce(code, ''), from_status, to_status, attempts, ambiguous, crashes, skipped,
+	    transaction::text, process, holder, version_before, version_after
 	    from torture_change order by number`)
 	if err == nil {
 		h.Changes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Change])

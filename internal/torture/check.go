@@ -1,10 +1,9 @@
 package torture
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
+	"time"
 )
 
 // Rule is a promise that a history can break.
@@ -17,8 +16,9 @@ const (
 	Invented    Rule = "invented"    // delivered or stored, and never committed
 	Changed     Rule = "changed"     // an id, a key or a byte is another
 	Disorder    Rule = "disorder"    // first deliveries of a key are not in the order of its writers
-	Unexplained Rule = "unexplained" // more deliveries than the row has records of doubt
+	Unexplained Rule = "unexplained" // delivered again without a record of doubt before that
 	Illegal     Rule = "illegal"     // a state, or a step from one to another, that must not be
+	Early       Rule = "early"       // delivered before it was due
 	Attempts    Rule = "attempts"    // out of bounds
 	Unfenced    Rule = "unfenced"    // written by a process that did not hold the row's lane
 )
@@ -39,7 +39,7 @@ func (v Violation) String() string { return fmt.Sprintf("%s: message %s: %s", v.
 func Check(h *History) []Violation {
 	c := checker{
 		h: h, written: make(map[string]*Written, len(h.Written)), rows: make(map[string]*Row, len(h.Rows)),
-		delivered: make(map[string]int, len(h.Written)),
+		delivered: make(map[string][]time.Time, len(h.Written)),
 	}
 	for i := range h.Written {
 		c.written[h.Written[i].ID] = &h.Written[i]
@@ -47,8 +47,11 @@ func Check(h *History) []Violation {
 	for i := range h.Rows {
 		c.rows[h.Rows[i].ID] = &h.Rows[i]
 	}
+	c.absences()
 	c.deliveries()
+	c.dues()
 	c.ends()
+	c.copies()
 	c.order()
 	for i := range h.Rows {
 		c.row(&h.Rows[i])
@@ -56,6 +59,7 @@ func Check(h *History) []Violation {
 	for i := range h.Changes {
 		c.change(&h.Changes[i])
 	}
+	c.crashes()
 	return c.found
 }
 
@@ -63,7 +67,8 @@ type checker struct {
 	h         *History
 	written   map[string]*Written
 	rows      map[string]*Row
-	delivered map[string]int
+	delivered map[string][]time.Time // in order of arrival
+	away      map[string][]absence
 	found     []Violation
 }
 
@@ -79,13 +84,15 @@ func (c *checker) committed(w *Written) bool {
 // deliveries: nothing but what was committed, and every byte of it as it was.
 func (c *checker) deliveries() {
 	for _, d := range c.h.Deliveries {
-		c.delivered[d.ID]++
+		c.delivered[d.ID] = append(c.delivered[d.ID], d.At)
 		w := c.written[d.ID]
 		switch {
 		case w == nil:
 			c.report(Invented, d.ID, "delivered, and nobody wrote it")
 		case !c.committed(w):
 			c.report(Invented, d.ID, "delivered, and its transaction was not committed")
+		case w.Bad:
+			c.report(Invented, d.ID, "delivered, though no broker may see it")
 		case d.Destination != w.Destination:
 			c.report(Changed, d.ID, "written for %s, delivered to %s", w.Destination, d.Destination)
 		case d.Key != w.Key || d.Digest != w.Digest:
@@ -94,29 +101,46 @@ func (c *checker) deliveries() {
 	}
 }
 
-// ends: what was committed is in the table and delivered, as often as the row explains.
+// dues: a scheduled row is not delivered before its moment. One that an operator has redriven is due at once.
+func (c *checker) dues() {
+	redriven := map[string]bool{}
+	for i := range c.h.Changes {
+		if s := &c.h.Changes[i]; s.From == "PARKED" {
+			redriven[s.ID] = true
+		}
+	}
+	for i := range c.h.Written {
+		w := &c.h.Written[i]
+		for _, at := range c.delivered[w.ID] {
+			if w.Scheduled && at.Before(w.Due) && !redriven[w.ID] {
+				c.report(Early, w.ID, "delivered %v before it was due", w.Due.Sub(at))
+			}
+		}
+	}
+}
+
+// ends: what was committed is in the table and delivered.
 func (c *checker) ends() {
 	for i := range c.h.Written {
 		w := &c.h.Written[i]
-		r, n := c.rows[w.ID], c.delivered[w.ID]
+		r, n := c.rows[w.ID], len(c.delivered[w.ID])
 		switch {
 		case !c.committed(w):
 			if r != nil {
 				c.report(Invented, w.ID, "in the table, and its transaction was rolled back")
 			}
-			continue
 		case r == nil:
 			c.report(Lost, w.ID, "its row is gone after %d deliveries", n)
-			continue
+		case w.Bad:
+			if r.Status != "PARKED" {
+				c.report(Unfinished, w.ID, "%s after %d attempts, though nobody can take it", r.Status, r.Attempts)
+			}
 		case r.Status == "PUBLISHED" && n == 0:
 			c.report(Lost, w.ID, "PUBLISHED, and never delivered")
 		case r.Status == "PARKED":
 			c.report(Unfinished, w.ID, "PARKED by %s after %d attempts and %d crashes", r.Code, r.Attempts, r.CrashAttempts)
 		case r.Status != "PUBLISHED":
 			c.report(Unfinished, w.ID, "%s after %d attempts and %d deliveries", r.Status, r.Attempts, n)
-		}
-		if n-1 > int(r.Ambiguous) {
-			c.report(Unexplained, w.ID, "%d deliveries, %d records of doubt", n, r.Ambiguous)
 		}
 	}
 	for id := range c.rows {
@@ -126,47 +150,25 @@ func (c *checker) ends() {
 	}
 }
 
-// order: of two rows of a key whose writers did not overlap, the first to be written is the first to be delivered.
-func (c *checker) order() {
-	first := map[[2]string][]*Written{} // by destination and key, in order of first delivery
-	seen := make(map[string]bool, len(c.written))
-	for _, d := range c.h.Deliveries {
-		w := c.written[d.ID]
-		if seen[d.ID] || w == nil || w.Key == "" {
-			continue
-		}
-		seen[d.ID] = true
-		k := [2]string{w.Destination, w.Key}
-		first[k] = append(first[k], w)
-	}
-	for k := range maps.Keys(first) {
-		c.keyOrder(first[k])
-	}
-}
-
-// keyOrder looks at each row's first delivery from the last one backwards: a row is in disorder if one that was
-// delivered after it had been written completely before its own transaction began, or before it in the same one.
-func (c *checker) keyOrder(rows []*Written) {
-	var earliest *Written // of those delivered later, the one whose transaction ended first
-	places := map[int64]*Written{}
-	for _, w := range slices.Backward(rows) {
-		if later := places[w.Began]; later != nil && later.Place < w.Place {
-			c.disorder(w, later, "of the same transaction")
-		} else if earliest != nil && earliest.Ended < w.Began {
-			c.disorder(w, earliest, "committed before this one was begun")
-		}
-		if w.Scheduled {
-			continue // nothing has to wait for it
-		}
-		if earliest == nil || cmp.Compare(w.Ended, earliest.Ended) < 0 {
-			earliest = w
-		}
-		if p := places[w.Began]; p == nil || w.Place < p.Place {
-			places[w.Began] = w
+// copies: before a row is published again, the table says that it may have been delivered.
+func (c *checker) copies() {
+	doubts := map[string][]time.Time{}
+	for i := range c.h.Changes {
+		if s := &c.h.Changes[i]; s.Ambiguous > 0 {
+			doubts[s.ID] = append(doubts[s.ID], s.At)
 		}
 	}
-}
-
-func (c *checker) disorder(w, earlier *Written, how string) {
-	c.found = append(c.found, Violation{Rule: Disorder, ID: w.ID, Other: earlier.ID, Detail: "delivered before message " + earlier.ID + ", " + how})
+	for id, at := range c.delivered {
+		at, doubts := slices.SortedFunc(slices.Values(at), time.Time.Compare), doubts[id]
+		for n := 1; n < len(at); n++ {
+			if len(doubts) < n || doubts[n-1].After(at[n]) {
+				known := 0
+				for known < len(doubts) && !doubts[known].After(at[n]) {
+					known++
+				}
+				c.report(Unexplained, id, "delivered %d times, and in doubt %d times before the last of them", n+1, known)
+				break
+			}
+		}
+	}
 }

@@ -12,7 +12,7 @@ func wellDone() *History {
 		return Written{ID: id, Destination: "d", Key: "k", Digest: "#" + id, Began: began, Ended: ended, Place: place}
 	}
 	h := &History{
-		Attempts: 5,
+		Attempts: map[string]int32{"d": 5},
 		Written:  []Written{w("a", 1, 2, 0), w("b", 3, 4, 0), w("c", 5, Never, 0), w("gone", 6, 7, 0), w("e", 8, 9, 0), w("f", 8, 9, 1), w("late", 8, 9, 2), w("g", 10, 11, 0)},
 	}
 	h.Written[2].Fate, h.Written[3].Fate, h.Written[6].Scheduled = Unknown, RolledBack, true

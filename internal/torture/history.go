@@ -13,9 +13,13 @@ type History struct {
 	Deliveries []Delivery // in order of arrival per destination and key
 	Rows       []Row      // the table at the end
 	Changes    []Change   // every update of a row, in order per row
-	// Attempts is the relays' setting of that name.
-	Attempts int32
+	// Attempts is the relays' setting of that name for each destination, and Skips names those whose head policy is SKIP.
+	Attempts map[string]int32
+	Skips    map[string]bool
 }
+
+// Operator is the process that did what operators do; all others are relays.
+const Operator = "operator"
 
 // Fate is what became of a writer's transaction.
 type Fate int
@@ -33,6 +37,7 @@ const Never = math.MaxInt64
 // Written is a row as its writer knows it.
 type Written struct {
 	At          time.Time // of the commit's answer, for the reader
+	From        time.Time // before the transaction's first statement
 	ID          string
 	Destination string
 	Key         string // the ordering key, "" without one
@@ -46,11 +51,17 @@ type Written struct {
 	// Scheduled rows take their place in their key when they become due: nothing has to wait for them, and they wait for
 	// what was written before.
 	Scheduled bool
+	Due       time.Time // not after the moment from which a scheduled row may be delivered
+	// Locked: every writer of this key holds the key's lock from before its insert to its commit. Such rows are ordered by
+	// their seq.
+	Locked bool
+	// Bad: no broker may see it. It is parked.
+	Bad bool
 }
 
 // Delivery is a message as a consumer saw it.
 type Delivery struct {
-	At          time.Time // for the reader
+	At          time.Time // of the arrival; not before it was published
 	ID          string
 	Destination string // whose topic or queue it came from
 	Key         string
@@ -60,6 +71,7 @@ type Delivery struct {
 // Row is a row of the outbox when all is quiet again.
 type Row struct {
 	ID            string
+	Seq           int64
 	Destination   string
 	Status        string
 	Outcome       string // of the last attempt
@@ -73,12 +85,15 @@ type Row struct {
 
 // Change is one update of a row.
 type Change struct {
-	At            time.Time // for the reader
+	At            time.Time // before its commit, by the same clock as all other times
 	ID            string
 	Code          string // of the failure, as it stands after the change
 	From, To      string // statuses
 	Attempts      int32  // how much the counter rose
 	Ambiguous     int32
+	Crashes       int32
+	Skipped       bool   // skipped_at is set after the change
+	Transaction   string // of the change
 	By            string // the process that wrote it
 	Holder        string // the process that held the row's lane then, "" for none
 	VersionBefore int32

@@ -78,75 +78,109 @@ func each(t *testing.T, test func(t *testing.T, patch string)) {
 	}
 }
 
-// expected is the rule that the mutant breaks, by the patch's own words.
-func expected(t *testing.T, patch string) string {
+// proof is what shows that a mutant is none of ours: a scenario whose history breaks a rule or, for what no schedule can
+// time, a test that turns red.
+type proof struct {
+	rule     Rule
+	scenario Options
+	dir      string // of the test's package
+	test     string
+}
+
+// proofOf is what the patch itself says: "Caught as RULE by SCENARIO." or "Caught by TEST of PACKAGE."
+func proofOf(t *testing.T, patch string) proof {
 	t.Helper()
 	text, err := os.ReadFile(patch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^Caught as: (\w+)`).FindSubmatch(text)
-	if m == nil {
-		t.Fatal("the patch does not say as what it is caught")
+	if m := regexp.MustCompile(`(?m)^Caught by (Test\w+) of (\S+)\.$`).FindSubmatch(text); m != nil {
+		return proof{test: string(m[1]), dir: filepath.Join("../..", string(m[2]))}
 	}
-	return string(m[1])
+	m := regexp.MustCompile(`(?m)^Caught as (\w+) by (\w+)\.$`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("the patch does not say as what it is caught, and by what")
+	}
+	o, known := scenarios()[string(m[2])]
+	if !known {
+		t.Fatalf("there is no scenario %s", m[2])
+	}
+	return proof{rule: Rule(m[1]), scenario: o}
 }
 
-// Every mutant can still be made of the sources as they are.
+// Every mutant can still be made of the sources as they are, and its proof is there.
 func TestMutantsFit(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, patch string) {
 		overlay(t, patch)
-		expected(t, patch)
+		p := proofOf(t, patch)
+		if p.test == "" {
+			return
+		}
+		list := exec.CommandContext(t.Context(), "grep", "-rl", "--include=*_test.go", "func "+p.test+"(", p.dir)
+		if out, err := list.CombinedOutput(); err != nil || len(out) == 0 {
+			t.Errorf("there is no test %s in %s", p.test, p.dir)
+		}
 	})
 }
 
-// hardest is the plan under which every missing safeguard shows.
-func hardest() Plan {
-	const ms = time.Millisecond
-	crash := func(broker Target) Step {
-		return Step{Rest: 1500 * ms, Faults: []Fault{{Target: broker, Kind: Silence, For: 900 * ms}, {Target: Relay, Kind: Kill, Number: All, After: 500 * ms, For: 300 * ms}}}
+// caught runs a mutant under its scenario, until its rule is seen to be broken or the scenario is over.
+func caught(t *testing.T, patch string) {
+	t.Helper()
+	p := proofOf(t, patch)
+	if p.test != "" {
+		red(t, overlay(t, patch), p)
+		return
 	}
-	round := Plan{
-		crash(Kafka),
-		crash(Rabbit),
-		{Rest: 3500 * ms, Faults: []Fault{ // the rows that waited go out, and nobody hears of it
-			{Target: Rabbit, Kind: Unbind, For: 1500 * ms},
-			{Target: Rabbit, Kind: Silence, After: 2000 * ms, For: 900 * ms},
-			{Target: Relay, Kind: Kill, Number: All, After: 2600 * ms, For: 300 * ms},
-		}},
-		{Rest: 3500 * ms, Faults: []Fault{{Target: Rows, Kind: Lock, For: 5000 * ms}, {Target: Relay, Kind: Pause, Number: 0, After: 100 * ms, For: 5500 * ms}}},
-		{Rest: 500 * ms, Faults: []Fault{{Target: Kafka, Kind: Silence, For: 4500 * ms}, {Target: Relay, Kind: Pause, Number: 1, After: 300 * ms, For: 5500 * ms}}},
-		{Rest: 500 * ms, Faults: []Fault{{Target: Rabbit, Kind: Deaf, For: 1600 * ms}}},
+	o := p.scenario
+	o.Seed, o.Program, o.Settle = *seedFlag, build(t, "-overlay", overlay(t, patch)), 5*time.Second
+	if p.rule != Lost { // an unfinished history cannot show that
+		o.Until = p.rule
 	}
-	return append(append(Plan{}, round...), round...)
+	r := Run(t, o)
+	if r.Broken()[p.rule] == 0 {
+		t.Errorf("nothing %s was noticed:\n%s", p.rule, r)
+		return
+	}
+	t.Logf("caught after %v: %v", r.Length, r.Broken())
 }
 
-// A relay without one of its safeguards breaks the promise that its patch names, and the checker sees it. The relay as it is keeps all of them
-// under the same plan.
+// red fails if the test is green.
+func red(t *testing.T, overlay string, p proof) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-count=1", "-run", "^"+p.test+"$", ".")
+	cmd.Dir = p.dir
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--- FAIL: "+p.test) {
+		t.Errorf("%s does not fail: %v\n%s", p.test, err, out)
+	}
+}
+
+// A relay without one of its safeguards breaks the promise that its patch names, and the checker sees it. The relay as it
+// is keeps all of them under the same scenarios.
 func TestMutants(t *testing.T) {
 	testenv.FullTier(t)
-	torture := func(t *testing.T, flags ...string) *Report {
-		r := Run(t, Options{Seed: 3, Plan: hardest(), Rate: 300, Settle: 25 * time.Second, Program: build(t, flags...)})
-		t.Logf("\n%s", r)
-		return r
-	}
 	if *mutantFlag == "" {
-		t.Run("none", func(t *testing.T) {
-			if r := torture(t); !r.OK() {
-				t.Error("the relay itself breaks a promise under this plan")
-			}
+		program := build(t)
+		for name, o := range scenarios() {
+			t.Run("none under "+name, func(t *testing.T) {
+				o.Seed, o.Program = *seedFlag, program
+				if r := Run(t, o); !r.OK() {
+					t.Errorf("the relay itself breaks a promise:\n%s", r)
+				}
+			})
+		}
+	}
+	each(t, caught)
+}
+
+// Two of them, of rules that are broken in different ways, for every change.
+func TestSomeMutants(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"window-not-recorded", "retry-does-not-hold"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			caught(t, filepath.Join("mutants", name+".patch"))
 		})
 	}
-	each(t, func(t *testing.T, patch string) {
-		rule := expected(t, patch)
-		if rule == "nothing" {
-			t.Skip("no plan shows this one yet")
-		}
-		r := torture(t, "-overlay", overlay(t, patch))
-		t.Logf("caught: %v", r.Broken())
-		if r.Broken()[Rule(rule)] == 0 {
-			t.Errorf("nothing %s was noticed", rule)
-		}
-	})
 }

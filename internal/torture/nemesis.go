@@ -17,12 +17,13 @@ type event struct {
 	do func()
 }
 
-// torment runs a plan until it is over, on the test's own goroutine, and gives the number of faults of each kind.
-func (w *world) torment(ctx context.Context, plan Plan) map[string]int {
+// torment runs a plan until it is over or after a step it is enough, on the test's own goroutine, and gives the number of
+// faults of each kind.
+func (w *world) torment(ctx context.Context, plan Plan, enough func() bool) map[string]int {
 	done := map[string]int{}
 	for _, s := range plan {
 		start := time.Now()
-		var events []event
+		events := []event{{s.Rest, func() {}}}
 		for _, f := range s.Faults {
 			begin, end := w.fault(f)
 			done[string(f.Kind)+" "+string(f.Target)]++
@@ -36,7 +37,7 @@ func (w *world) torment(ctx context.Context, plan Plan) map[string]int {
 			}
 			e.do() // also when the run is over: whatever was broken is mended
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || enough() {
 			break
 		}
 	}
@@ -58,8 +59,12 @@ func (w *world) fault(f Fault) (begin, end func()) {
 		return network(w.t, f.Kind, links...)
 	case Kafka:
 		return network(w.t, f.Kind, w.kafka)
-	case Server:
-		return func() { w.postgres.Kill(1) }, func() { w.postgres.StartNode(1) }
+	case PostgresServer:
+		return server(w.own.postgres, f.Kind)
+	case KafkaServer:
+		return server(w.own.kafka, f.Kind)
+	case RabbitServer:
+		return server(w.own.rabbit, f.Kind)
 	case Rows:
 		return w.lockRows(f.For)
 	}
@@ -67,6 +72,14 @@ func (w *world) fault(f Fault) (begin, end func()) {
 		return w.unbind, w.bind
 	}
 	return network(w.t, f.Kind, w.rabbit)
+}
+
+// server strikes a server itself. One that was killed comes back on its ports, with all that it had confirmed.
+func server(s *brokertest.Server, kind Kind) (begin, end func()) {
+	if kind == Pause {
+		return func() { s.Pause(1) }, func() { s.Resume(1) }
+	}
+	return func() { s.Kill(1) }, func() { s.StartNode(1) }
 }
 
 func (w *world) process(f Fault) (begin, end func()) {

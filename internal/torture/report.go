@@ -6,20 +6,27 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
 // Report is what a run came to.
 type Report struct {
 	Seed            uint64
+	Versions        []string // of the servers
+	Plan            Plan
 	Length, Settled time.Duration
 	Faults          map[string]int // of the nemesis, by kind and target
-	Starts, Exits   int            // of relays; exits that nobody asked for
-	Panics          []string       // logs of relays that panicked
+	Operations      map[outbox.Verb]int
+	Starts, Exits   int      // of relays; exits that nobody asked for
+	Panics          []string // logs of relays that panicked
 
 	Transactions, RolledBack, Unanswered int
 	Written, Keyless, Scheduled          int // rows that were committed
+	Locked, Bad                          int
 	Delivered, Duplicates                int
 	Doubted, RelayLost, Refused, Held    int // changes of rows
+	Parked                               int // by relays
 	PerDestination                       map[string]int
 
 	Violations []Violation
@@ -59,6 +66,12 @@ func (r *Report) judge(h *History) {
 		if w.Scheduled {
 			r.Scheduled++
 		}
+		if w.Locked {
+			r.Locked++
+		}
+		if w.Bad {
+			r.Bad++
+		}
 	}
 	seen := make(map[string]bool, len(h.Deliveries))
 	for i := range h.Deliveries {
@@ -77,6 +90,8 @@ func (r *Report) judge(h *History) {
 			r.Doubted++
 		case c.To == "HELD":
 			r.Held++
+		case c.To == "PARKED" && c.By != Operator:
+			r.Parked++
 		case (c.To == "RETRYABLE_FAILURE" || c.To == "AMBIGUOUS") && c.Attempts > 0:
 			r.Refused++
 		}
@@ -97,9 +112,10 @@ func (r *Report) String() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	broken := r.Broken()
 	line("seed                 %d", r.Seed)
+	line("versions             %s", strings.Join(r.Versions, ", "))
 	line("length               %v, and %v until all was published", r.Length, r.Settled)
 	line("transactions         %d (%d rolled back, %d whose commit was never answered)", r.Transactions, r.RolledBack, r.Unanswered)
-	line("rows committed       %d (%d without key, %d scheduled)", r.Written, r.Keyless, r.Scheduled)
+	line("rows committed       %d (%d without key, %d under their key's lock, %d scheduled, %d too large)", r.Written, r.Keyless, r.Locked, r.Scheduled, r.Bad)
 	for _, d := range slices.Sorted(maps.Keys(r.PerDestination)) {
 		line("  %-18s %d", d, r.PerDestination[d])
 	}
@@ -110,15 +126,18 @@ func (r *Report) String() string {
 	line("order breaks         %d", broken[Disorder])
 	line("changed              %d", broken[Changed])
 	line("invented             %d", broken[Invented])
+	line("delivered early      %d", broken[Early])
 	line("illegal states       %d", broken[Illegal])
 	line("attempts off         %d", broken[Attempts])
 	line("written unfenced     %d", broken[Unfenced])
-	line("changes              %d ambiguous, %d lost with their relay, %d refused, %d held", r.Doubted, r.RelayLost, r.Refused, r.Held)
+	line("changes              %d ambiguous, %d lost with their relay, %d refused, %d held, %d parked", r.Doubted, r.RelayLost, r.Refused, r.Held, r.Parked)
+	line("operator             %d retried, %d parked, %d skipped, %d redriven", r.Operations[outbox.Retry], r.Operations[outbox.Park], r.Operations[outbox.Skip], r.Operations[outbox.Redrive])
 	line("relays               %d starts, %d unasked exits, %d panics", r.Starts, r.Exits, len(r.Panics))
 	var faults []string
 	for _, f := range slices.Sorted(maps.Keys(r.Faults)) {
 		faults = append(faults, fmt.Sprintf("%s %d", f, r.Faults[f]))
 	}
+	line("schedule             %d steps", len(r.Plan))
 	line("faults               %s", strings.Join(faults, ", "))
 	shown := map[Rule]int{}
 	for _, v := range r.Violations {

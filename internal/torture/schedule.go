@@ -19,7 +19,10 @@ const (
 	Kafka    Target = "kafka"
 	Rabbit   Target = "rabbit"
 	Rows     Target = "rows"
-	Server   Target = "server" // PostgreSQL itself, one of the run's own
+	// The servers themselves, those of the run's own.
+	PostgresServer Target = "postgres server"
+	KafkaServer    Target = "kafka server"
+	RabbitServer   Target = "rabbitmq server"
 )
 
 // Kind is what a fault does.
@@ -117,12 +120,13 @@ type planner struct {
 	r      *rand.Rand
 	relays int
 	lease  time.Duration
-	server bool
+	own    bool
 }
 
-// NewPlan draws a schedule that lasts about as long as asked for. server says that PostgreSQL itself may be killed.
-func NewPlan(seed uint64, length time.Duration, relays int, lease time.Duration, server bool) Plan {
-	p := planner{r: rand.New(rand.NewPCG(seed, 0x7e1a)), relays: relays, lease: lease, server: server} // it must be repeatable
+// NewPlan draws a schedule that lasts about as long as asked for. own says that the servers are the run's own: they are
+// killed and paused too.
+func NewPlan(seed uint64, length time.Duration, relays int, lease time.Duration, own bool) Plan {
+	p := planner{r: rand.New(rand.NewPCG(seed, 0x7e1a)), relays: relays, lease: lease, own: own} // it must be repeatable
 	var plan Plan
 	for total := time.Duration(0); total < length; total += plan[len(plan)-1].length() {
 		s := Step{Rest: p.between(100, 1500)}
@@ -160,10 +164,15 @@ func (p *planner) either() time.Duration {
 func (p *planner) another(faults []Fault) []Fault {
 	for {
 		f := p.single()
-		if !slices.ContainsFunc(faults, func(o Fault) bool { return o.Target == f.Target }) {
+		if !slices.ContainsFunc(faults, func(o Fault) bool { return o.excludes(f) || f.excludes(o) }) {
 			return append(faults, f)
 		}
 	}
+}
+
+// excludes tells of faults that cannot be at once: two of one thing, and what needs a server that is not there.
+func (f Fault) excludes(o Fault) bool {
+	return f.Target == o.Target || (f.Target == RabbitServer && o.Kind == Unbind)
 }
 
 func half(d time.Duration) time.Duration { return (d / 2).Truncate(10 * time.Millisecond) }
@@ -178,7 +187,7 @@ func (p *planner) broker() Target {
 }
 
 func (p *planner) single() Fault {
-	switch n := p.r.IntN(21); {
+	switch n := p.r.IntN(26); {
 	case n < 4:
 		return Fault{Target: Relay, Kind: Kill, Number: p.one(), For: p.brief()}
 	case n < 7:
@@ -188,17 +197,25 @@ func (p *planner) single() Fault {
 	case n < 11:
 		return p.network(Link, p.one())
 	case n < 13:
-		if p.server && p.r.IntN(2) == 0 {
-			return Fault{Target: Server, Kind: Kill, For: p.brief()}
-		}
 		return p.network(Database, 0)
 	case n < 18:
 		return p.network(p.broker(), 0)
 	case n < 19:
 		return Fault{Target: Rows, Kind: Lock, For: p.brief()}
-	default:
+	case n < 21 || !p.own:
 		return Fault{Target: Rabbit, Kind: Unbind, For: p.either()}
+	default:
+		return p.server()
 	}
+}
+
+// server draws what may happen to a server itself.
+func (p *planner) server() Fault {
+	f := Fault{Target: []Target{PostgresServer, KafkaServer, RabbitServer}[p.r.IntN(3)], Kind: Kill, For: p.brief()}
+	if p.r.IntN(2) == 0 {
+		f.Kind, f.For = Pause, p.either()
+	}
+	return f
 }
 
 // network draws what may happen to connections.
@@ -213,6 +230,9 @@ func (p *planner) network(t Target, number int) Fault {
 
 // combination draws faults that hurt most together.
 func (p *planner) combination() []Fault {
+	if p.own && p.r.IntN(3) == 0 {
+		return p.serverCombination()
+	}
 	broker, d := p.broker(), p.brief()
 	switch p.r.IntN(6) {
 	case 0: // rows are stored, nobody hears of it, and their relay dies
@@ -232,5 +252,33 @@ func (p *planner) combination() []Fault {
 		return []Fault{{Target: Rows, Kind: Lock, For: d}, {Target: Relay, Kind: Pause, Number: p.one(), After: 100 * time.Millisecond, For: d + p.brief()}}
 	default: // the database forgets some while a broker does
 		return []Fault{{Target: Database, Kind: Deaf, For: d}, {Target: broker, Kind: Cut, After: half(d)}, {Target: Relay, Kind: Kill, Number: p.one(), After: half(d), For: p.brief()}}
+	}
+}
+
+// serverCombination draws faults of servers and others together.
+func (p *planner) serverCombination() []Fault {
+	broker, server, d := Kafka, KafkaServer, p.brief()
+	if p.r.IntN(2) == 0 {
+		broker, server = Rabbit, RabbitServer
+	}
+	switch p.r.IntN(6) {
+	case 0: // a broker dies with what it has confirmed, and a relay with what it has heard
+		return []Fault{{Target: server, Kind: Kill, For: d}, {Target: Relay, Kind: Kill, Number: p.one(), After: half(d), For: p.brief()}}
+	case 1: // a broker stands still, and so does the relay that waits for it
+		return []Fault{{Target: server, Kind: Pause, For: p.long()}, {Target: Relay, Kind: Pause, Number: p.one(), After: half(d), For: p.long()}}
+	case 2: // nobody can record what the broker has confirmed
+		return []Fault{{Target: broker, Kind: Silence, For: d}, {Target: PostgresServer, Kind: Kill, After: half(d), For: p.brief()}}
+	case 3: // all leases end while the database stands still, and a relay dies with its outcomes
+		return []Fault{{Target: PostgresServer, Kind: Pause, For: p.long()}, {Target: Relay, Kind: Kill, Number: p.one(), After: half(d), For: p.brief()}}
+	case 4: // nothing is left
+		return []Fault{
+			{Target: KafkaServer, Kind: Kill, For: d}, {Target: RabbitServer, Kind: Kill, For: d}, {Target: PostgresServer, Kind: Kill, For: d},
+			{Target: Relay, Kind: Kill, Number: All, For: d},
+		}
+	default: // an outcome waits at a server that stands still while its relay sleeps through the lease
+		return []Fault{
+			{Target: Rabbit, Kind: Unbind, For: p.long()},
+			{Target: PostgresServer, Kind: Pause, After: half(d), For: p.long()}, {Target: Relay, Kind: Pause, Number: p.one(), After: half(d), For: p.long()},
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 var (
 	seedFlag    = flag.Uint64("seed", 7, "seed of the nemesis and the writers")
-	minutesFlag = flag.Float64("minutes", 0, "length of the schedule; default 1, in the full tier 5")
+	minutesFlag = flag.Float64("minutes", 0, "length of the schedule; default 3, in the full tier 10")
 	rateFlag    = flag.Int("rate", 0, "rows a second; default 200")
 	reportFlag  = flag.String("report", "", "file for the report")
 	logsFlag    = flag.String("logs", "", "existing folder for the relays' logs; default is one that ends with the test")
@@ -35,18 +35,14 @@ func build(t testing.TB, flags ...string) string {
 // every duplicate is explained.
 func TestTorture(t *testing.T) {
 	t.Parallel()
-	testenv.Require(t, "KAFKA_BOOTSTRAP")
-	testenv.Require(t, "RABBITMQ_URL_1")
-	testenv.Require(t, "PG_URL_17")
 	minutes := *minutesFlag
 	if minutes == 0 {
-		if minutes = 1; testenv.Full() {
-			minutes = 5
+		if minutes = 3; testenv.Full() {
+			minutes = 10
 		}
 	}
-	long := minutes > 1
 	r := Run(t, Options{
-		Seed: *seedFlag, Length: time.Duration(minutes * float64(time.Minute)), Rate: *rateFlag, Program: build(t), OwnPostgres: long, Logs: *logsFlag,
+		Seed: *seedFlag, Length: time.Duration(minutes * float64(time.Minute)), Rate: *rateFlag, Program: build(t), OwnServers: true, Logs: *logsFlag,
 	})
 	t.Logf("\n%s", r)
 	if *reportFlag != "" {

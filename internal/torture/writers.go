@@ -1,9 +1,11 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,8 +17,9 @@ import (
 
 const (
 	messageType = "torture.happened"
+	badType     = "torture.too-large"
 	userHeader  = "x-torture"
-	keysEach    = 40 // ordering keys of a destination, one of them hot
+	mostBytes   = 4096 // of a payload; bad rows have more
 )
 
 // writers commit rows until they are stopped, and remember what they did.
@@ -25,6 +28,7 @@ type writers struct {
 	destinations []string
 	seed         uint64
 	rate         int // rows a second, all together
+	keys         int // ordering keys of a destination, one of them hot; a third of them is written under their lock
 	clock        atomic.Int64
 
 	mu      sync.Mutex
@@ -32,6 +36,13 @@ type writers struct {
 }
 
 const writerCount = 6
+
+// snapshot of what was written until now.
+func (w *writers) snapshot() []Written {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.written)
+}
 
 func (w *writers) run(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -57,8 +68,8 @@ func (w *writers) write(ctx context.Context, r *rand.Rand) {
 // draft is a row that a transaction will insert.
 type draft struct {
 	Written
-	payload, header string
-	delay           time.Duration
+	kind, payload, header string
+	delay                 time.Duration
 }
 
 // transaction writes some rows and gives their number. It is bounded by itself, not by the end of the run, so that its
@@ -68,9 +79,12 @@ func (w *writers) transaction(r *rand.Rand) int {
 	if r.IntN(20) == 0 {
 		n = 20
 	}
-	destination := w.destinations[r.IntN(len(w.destinations))]
+	destination, several := w.destination(r), r.IntN(4) == 0
 	drafts := make([]draft, n)
 	for i := range drafts {
+		if several {
+			destination = w.destination(r)
+		}
 		drafts[i] = w.draft(r, destination, i)
 	}
 	rollback, dawdle := r.IntN(20) == 0, time.Duration(0)
@@ -79,7 +93,7 @@ func (w *writers) transaction(r *rand.Rand) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	began := w.clock.Add(1)
+	began, from := w.clock.Add(1), time.Now()
 	fate := w.commit(ctx, drafts, rollback, dawdle)
 	ended := w.clock.Add(1)
 	if fate == Unknown {
@@ -89,28 +103,37 @@ func (w *writers) transaction(r *rand.Rand) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range drafts {
-		drafts[i].At = now
+		drafts[i].At, drafts[i].From, drafts[i].Due = now, from, from.Add(drafts[i].delay)
 		drafts[i].Began, drafts[i].Ended, drafts[i].Fate = began, ended, fate
 		w.written = append(w.written, drafts[i].Written)
 	}
 	return n
 }
 
+func (w *writers) destination(r *rand.Rand) string {
+	return w.destinations[r.IntN(len(w.destinations))]
+}
+
 func (w *writers) draft(r *rand.Rand, destination string, place int) draft {
-	d := draft{header: fmt.Sprint(r.Uint32())}
+	d := draft{kind: messageType, header: fmt.Sprint(r.Uint32())}
 	d.ID, d.Destination, d.Place = uuid.Must(uuid.NewV7()).String(), destination, place
 	switch r.IntN(10) {
 	case 0: // no key
 	case 1:
 		d.Key = "hot"
 	default:
-		d.Key = fmt.Sprint("k", r.IntN(keysEach))
+		n := r.IntN(w.keys)
+		d.Key, d.Locked = fmt.Sprint("k", n), n%3 == 0
 	}
 	if r.IntN(30) == 0 {
 		d.Scheduled, d.delay = true, time.Duration(300+r.IntN(3000))*time.Millisecond
 	}
-	d.payload = fmt.Sprintf(`{"id":%q,"x":"%0*x"}`, d.ID, 10+r.IntN(300), r.Uint64())
-	d.Digest = Digest(messageType, d.Key, d.header, []byte(d.payload))
+	length := 10 + r.IntN(300)
+	if r.IntN(200) == 0 {
+		d.Bad, d.kind, length = true, badType, mostBytes
+	}
+	d.payload = fmt.Sprintf(`{"id":%q,"x":"%0*x"}`, d.ID, length, r.Uint64())
+	d.Digest = Digest(d.kind, d.Key, d.header, []byte(d.payload))
 	return d
 }
 
@@ -126,9 +149,12 @@ func (w *writers) commit(ctx context.Context, drafts []draft, rollback bool, daw
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after the commit it does nothing
 	var batch pgx.Batch
+	for _, k := range locked(drafts) {
+		batch.Queue(`select messaging_outbox_lock_key($1, $2)`, k[0], k[1])
+	}
 	for i := range drafts {
 		d := &drafts[i]
-		batch.Queue(insert, d.Destination, messageType, d.payload, d.Key, userHeader, d.header, d.ID, d.delay.Seconds())
+		batch.Queue(insert, d.Destination, d.kind, d.payload, d.Key, userHeader, d.header, d.ID, d.delay.Seconds())
 	}
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return RolledBack
@@ -143,4 +169,19 @@ func (w *writers) commit(ctx context.Context, drafts []draft, rollback bool, daw
 		return Unknown
 	}
 	return Committed
+}
+
+// locked gives the keys whose locks the transaction needs, with their destinations, sorted so that no two writers wait for
+// each other.
+func locked(drafts []draft) [][2]string {
+	var keys [][2]string
+	for i := range drafts {
+		if drafts[i].Locked {
+			keys = append(keys, [2]string{drafts[i].Destination, drafts[i].Key})
+		}
+	}
+	slices.SortFunc(keys, func(a, b [2]string) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	})
+	return slices.Compact(keys)
 }
