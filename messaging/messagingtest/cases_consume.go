@@ -13,7 +13,7 @@ import (
 func consumingCases() []contractCase {
 	return []contractCase{
 		{"normal consume", []step{
-			{"delivered as it was, and once", consuming, deliveredAsItWas},
+			{"delivered as it was and once", consuming, deliveredAsItWas},
 			{"pause and resume", consuming, pauseAndResume},
 			{"the handler before the settlement", consuming + " BrokerAcknowledgement", handlerBeforeSettlement},
 		}},
@@ -26,17 +26,17 @@ func consumingCases() []contractCase {
 			{"what was not settled comes again", consuming, comesAgain},
 			{"after a cut", consuming, afterACut},
 			{"after a revocation", consuming, afterARevocation},
-			{"released, and not counted", consuming + " PerMessageSettlement", released},
-			{"failed, and counted", consuming + " PerMessageSettlement", failedAndCounted},
-			{"failed, and not before its delay", consuming + " PerMessageSettlement DelayedDelivery", failedWithDelay},
+			{"released and not counted", consuming + " PerMessageSettlement", released},
+			{"failed and counted", consuming + " PerMessageSettlement", failedAndCounted},
+			{"failed and not before its delay", consuming + " PerMessageSettlement DelayedDelivery", failedWithDelay},
 			{"what is not declared is refused", consuming + " !PerMessageSettlement", failRefused},
 		}},
-		{"redrive identity", []step{{"same message, counted anew", consuming + " BrokerAcknowledgement", redriveIdentity}}},
+		{"redrive identity", []step{{"same message counted anew", consuming + " BrokerAcknowledgement", redriveIdentity}}},
 	}
 }
 
 func deliveredAsItWas(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	ms := append(k.messages("", 0, 2), k.messages("key", 2, 3)...)
 	k.given(source, ms...)
 	r := k.subscribe(source)
@@ -56,7 +56,7 @@ func deliveredAsItWas(k *kit) {
 }
 
 func pauseAndResume(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	r := k.subscribe(source)
 	k.eventually("units are assigned", func() bool { return len(r.units()) > 0 })
 	r.c.Pause(r.units()...)
@@ -68,7 +68,7 @@ func pauseAndResume(k *kit) {
 }
 
 func answerLost(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -80,7 +80,7 @@ func answerLost(k *kit) {
 }
 
 func settlementLost(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -94,7 +94,7 @@ func settlementLost(k *kit) {
 }
 
 func deadEpoch(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -112,7 +112,7 @@ func deadEpoch(k *kit) {
 }
 
 func comesAgain(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	ms := k.messages("key", 0, 3)
 	k.given(source, ms...)
 	r := k.subscribe(source)
@@ -134,7 +134,7 @@ func comesAgain(k *kit) {
 }
 
 func afterACut(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -154,7 +154,7 @@ func afterACut(k *kit) {
 }
 
 func afterARevocation(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	ms := k.messages("key", 0, 2)
 	k.given(source, ms...)
 	var r *reader
@@ -178,7 +178,7 @@ func afterARevocation(k *kit) {
 }
 
 func released(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -193,7 +193,7 @@ func released(k *kit) {
 }
 
 func failedAndCounted(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -210,7 +210,7 @@ func failedAndCounted(k *kit) {
 }
 
 func failedWithDelay(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -221,7 +221,7 @@ func failedWithDelay(k *kit) {
 }
 
 func failRefused(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.given(source, m...)
 	r := k.subscribe(source)
@@ -233,7 +233,7 @@ func failRefused(k *kit) {
 
 // redriveIdentity moves a dead letter back as the administrator's side does.
 func redriveIdentity(k *kit) {
-	source, dead := k.s.Place("source"), k.s.Place("dead")
+	source, dead := k.place("source"), k.place("dead")
 	m := k.messages("key", 0, 1)[0]
 	k.confirmed(dead, m)
 	letters := k.subscribe(dead)

@@ -15,18 +15,18 @@ func handlingCases() []contractCase {
 	const needs = consuming + " BrokerAcknowledgement"
 	return []contractCase{
 		{"handler failure", []step{
-			{"another attempt, and settled after it", needs, anotherAttempt},
+			{"another attempt and settled after it", needs, anotherAttempt},
 			{"a panic is a failure of its delivery", needs, panicIsAFailure},
 			{"no verdict is no success", needs, noVerdict},
 		}},
-		{"retry exhausted", []step{{"the last attempt, then the dead-letter queue", needs, retryExhausted}}},
+		{"retry exhausted", []step{{"the last attempt then the dead-letter queue", needs, retryExhausted}}},
 		{"DLQ confirm", []step{
 			{"settled after the confirmation", needs, deadLetterConfirm},
-			{"the same message, with its reason", needs, deadLetterIdentity},
+			{"the same message with its reason", needs, deadLetterIdentity},
 		}},
 		{"DLQ failure", []step{
-			{"refused, and repeated", needs, deadLetterRefused},
-			{"ambiguous, and repeated under the same id", needs, deadLetterAmbiguous},
+			{"refused and repeated", needs, deadLetterRefused},
+			{"ambiguous and repeated under the same id", needs, deadLetterAmbiguous},
 		}},
 		{"schema failure", []step{
 			{"an unreadable payload is parked", needs, unreadableIsParked},
@@ -56,7 +56,7 @@ func transient() messaging.Failure {
 // work starts a consumer; f is its handler.
 func (k *kit) work(f func(d messaging.Delivery[Item]) messaging.Result, change ...func(*Consuming)) *shift {
 	k.Helper()
-	s := &shift{k: k, source: k.s.Place("source"), dead: k.s.Place("dead"), parking: k.s.Place("parking"), running: map[string]int{}}
+	s := &shift{k: k, source: k.place("source"), dead: k.place("dead"), parking: k.place("parking"), running: map[string]int{}}
 	c := Consuming{
 		Adapter: k.spy, Codec: codec(), MaxAttempts: 3, Concurrency: 4, DeadLetter: s.dead, Parking: s.parking,
 		Subscription: transport.Subscription{Endpoint: s.source, Consumer: "contract", Prefetch: 16, MaxBufferedBytes: 16 << 20},

@@ -34,7 +34,7 @@ func publishingCases() []contractCase {
 }
 
 func storedAsItWas(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	level := messaging.LevelBrokerAck
 	if k.able().ReplicationOrPersistenceEvidence {
 		level = messaging.LevelReplicationOrPersistenceAck
@@ -60,13 +60,13 @@ func storedAsItWas(k *kit) {
 }
 
 func nothingIsConfirmed(k *kit) {
-	if r := k.publish(k.s.Place("source"), k.messages("", 0, 1)...)[0]; r.Completion != messaging.Ambiguous {
+	if r := k.publish(k.place("source"), k.messages("", 0, 1)...)[0]; r.Completion != messaging.Ambiguous {
 		k.Errorf("a broker that answers nothing: %s", told(r))
 	}
 }
 
 func refusedByBroker(k *kit) {
-	source := k.s.Place("source")
+	source := k.warm("source")
 	undo := k.inject(Fault{Kind: Nack, Destination: string(source.Name), Count: 1})
 	ms := k.messages("", 0, 1)
 	if r := k.publish(source, ms...)[0]; r.Completion != messaging.Rejected {
@@ -80,7 +80,7 @@ func refusedByBroker(k *kit) {
 }
 
 func returned(k *kit) {
-	source := k.s.Place("source")
+	source := k.warm("source")
 	k.inject(Fault{Kind: Return, Destination: string(source.Name), Count: 1})
 	r := k.publish(source, k.messages("", 0, 1)...)[0]
 	if r.Completion != messaging.Rejected || r.Routing != messaging.RoutingUnroutable {
@@ -92,7 +92,7 @@ func noSuchPlace(k *kit) {
 	if k.s.Nowhere == nil {
 		k.unproved("the set-up knows no place that does not exist")
 	}
-	source := k.s.Place("source")
+	source := k.place("source")
 	if r := k.publish(k.s.Nowhere(), k.messages("", 0, 1)...)[0]; r.Completion != messaging.Rejected {
 		k.Errorf("to a place that does not exist: %s", told(r))
 	}
@@ -100,7 +100,7 @@ func noSuchPlace(k *kit) {
 }
 
 func noAnswer(k *kit) {
-	source := k.s.Place("source")
+	source := k.warm("source")
 	k.inject(Fault{Kind: DropAck, Destination: string(source.Name), Count: 1})
 	ctx, cancel := context.WithTimeout(context.Background(), k.brief())
 	defer cancel()
@@ -113,7 +113,7 @@ func noAnswer(k *kit) {
 func (k *kit) brief() time.Duration { return 4 * k.s.Quiet }
 
 func cutInTheMiddle(k *kit) {
-	source := k.s.Place("source")
+	source := k.warm("source")
 	k.inject(Fault{Kind: Cut, Destination: string(source.Name), Count: 1})
 	ctx, cancel := context.WithTimeout(context.Background(), k.brief())
 	defer cancel()
@@ -124,7 +124,7 @@ func cutInTheMiddle(k *kit) {
 }
 
 func lateAnswer(k *kit) {
-	source := k.s.Place("source")
+	source := k.warm("source")
 	undo := k.inject(Fault{Kind: LateAck, Destination: string(source.Name), Count: 1})
 	ctx, cancel := context.WithTimeout(context.Background(), k.brief())
 	defer cancel()
@@ -137,7 +137,7 @@ func lateAnswer(k *kit) {
 }
 
 func nothingSent(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	r := k.send(over, source, k.messages("", 0, 1)...).wait()[0]
@@ -148,7 +148,7 @@ func nothingSent(k *kit) {
 }
 
 func backPressure(k *kit) {
-	source := k.s.Place("source")
+	source := k.warm("source")
 	undo := k.inject(Fault{Kind: Block, Destination: string(source.Name)})
 	ctx, cancel := context.WithTimeout(context.Background(), k.brief())
 	defer cancel()
@@ -162,7 +162,7 @@ func backPressure(k *kit) {
 }
 
 func sameIDRetry(k *kit) {
-	source := k.s.Place("source")
+	source := k.warm("source")
 	m := k.messages("key", 0, 1)
 	undo := k.inject(Fault{Kind: DropAck, Destination: string(source.Name), Count: 1})
 	ctx, cancel := context.WithTimeout(context.Background(), k.brief())
@@ -180,7 +180,7 @@ func sameIDRetry(k *kit) {
 }
 
 func storedOnce(k *kit) {
-	source := k.s.Place("source")
+	source := k.place("source")
 	m := k.messages("key", 0, 1)
 	k.confirmed(source, m...)
 	k.confirmed(source, m...)

@@ -11,8 +11,8 @@ import (
 )
 
 // Report is what a run of the contract came to. Every case of the contract is in
-// at least one of the lists, by its name; a step of a case stands as
-// "case/step: reason".
+// at least one of the lists, by its name: the whole case as "case" or "case:
+// reason", a step of it as "case/step: reason".
 type Report struct {
 	// Proved are the cases of which every step that applies has passed.
 	Proved []string
@@ -123,6 +123,10 @@ func runContract(tb testing.TB, cases []contractCase, open func(testing.TB) Subj
 				tb.Skipf("not applicable: %s", strings.Join(absent, "; "))
 			}
 		})
+		if reason, all := oneReason(absent); all && len(absent) == len(c.steps) {
+			absent = nil
+			report.NotApplicable = append(report.NotApplicable, c.name+": "+reason)
+		}
 		for _, a := range absent {
 			report.NotApplicable = append(report.NotApplicable, c.name+"/"+a)
 		}
@@ -134,6 +138,18 @@ func runContract(tb testing.TB, cases []contractCase, open func(testing.TB) Subj
 		}
 	}
 	return report
+}
+
+// oneReason gives the reason that all steps share.
+func oneReason(absent []string) (reason string, all bool) {
+	for _, a := range absent {
+		_, why, _ := strings.Cut(a, ": ")
+		if reason != "" && why != reason {
+			return "", false
+		}
+		reason = why
+	}
+	return reason, reason != ""
 }
 
 // outcome is what a step leaves besides passing or failing.

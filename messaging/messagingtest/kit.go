@@ -24,6 +24,8 @@ type kit struct {
 	spy *spy
 
 	publisher transport.Publisher // of the step, made when it is needed
+	places    []transport.Endpoint
+	warmUps   map[string]bool // ids of messages that only opened the way
 }
 
 func newKit(tb testing.TB, open func(testing.TB) Subject, o *outcome) *kit {
@@ -68,7 +70,7 @@ func (k *kit) able() messaging.Capabilities {
 	k.Helper()
 	ctx, cancel := k.bounded()
 	defer cancel()
-	able, err := k.s.Adapter.Capabilities(ctx, k.s.Place("source"))
+	able, err := k.s.Adapter.Capabilities(ctx, k.place("source"))
 	if err != nil {
 		k.Fatalf("capabilities: %v", err)
 	}
@@ -80,7 +82,7 @@ func (k *kit) refusesToSubscribe() {
 	k.Helper()
 	ctx, cancel := k.bounded()
 	defer cancel()
-	s := transport.Subscription{Endpoint: k.s.Place("source"), Consumer: "contract", Prefetch: 1}
+	s := transport.Subscription{Endpoint: k.place("source"), Consumer: "contract", Prefetch: 1}
 	if c, err := k.s.Adapter.Subscribe(ctx, s, &sink{}); !errors.Is(err, messaging.ErrCapabilityUnavailable) {
 		if c != nil {
 			_ = c.Close(ctx)
@@ -124,7 +126,29 @@ func (k *kit) stored(e transport.Endpoint) []transport.Message {
 	if k.s.Stored == nil {
 		k.unproved("the set-up cannot read what is stored")
 	}
-	return k.s.Stored(e)
+	return slices.DeleteFunc(k.s.Stored(e), func(m transport.Message) bool { return k.warmUps[header(m, transport.HeaderID)] })
+}
+
+// place makes a place of the step's own.
+func (k *kit) place(name messaging.DestinationName) transport.Endpoint {
+	k.Helper()
+	e := k.s.Place(name)
+	k.places = append(k.places, e)
+	return e
+}
+
+// warm makes a place to which the way is open: connection, metadata and channels are there, so that a fault strikes the
+// message and not the way to it.
+func (k *kit) warm(name messaging.DestinationName) transport.Endpoint {
+	k.Helper()
+	e := k.place(name)
+	m := k.messages("", -1, 1)
+	k.given(e, m...)
+	if k.warmUps == nil {
+		k.warmUps = map[string]bool{}
+	}
+	k.warmUps[m[0].ID.String()] = true
+	return e
 }
 
 // eventually waits for what must come.
@@ -291,7 +315,7 @@ func (k *kit) to() transport.Publisher {
 	if k.publisher == nil {
 		ctx, cancel := k.bounded()
 		defer cancel()
-		p, err := k.s.Adapter.Publisher(ctx, nil)
+		p, err := k.s.Adapter.Publisher(ctx, k.places)
 		if err != nil {
 			k.Fatalf("publisher: %v", err)
 		}
