@@ -38,7 +38,7 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := broker.open(t)
-			report := messagingtest.RunContract(t, func(tb testing.TB) messagingtest.Subject { return c.subject(tb) })
+			report := messagingtest.RunContract(t, c.subject)
 			for _, line := range report.NotProved {
 				if of, _, _ := strings.Cut(line, "/"); !slices.Contains(broker.unproved, of) {
 					t.Errorf("not proved: %s", line)
