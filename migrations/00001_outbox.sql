@@ -55,7 +55,7 @@ end;
 -- +goose StatementEnd
 
 -- messaging_outbox_lane_of says in which of the 16 lanes of its destination a message lives; key is the ordering key
--- or, without one, the message id as text. The generated column lane holds the same expression.
+-- or, without one, the message id as text. The column lane holds the same expression.
 -- +goose StatementBegin
 create function messaging_outbox_lane_of(destination text, key text) returns integer
     language sql immutable strict parallel safe
@@ -165,6 +165,7 @@ end
 $$;
 -- +goose StatementEnd
 drop table messaging_outbox;
+drop function if exists messaging_outbox_derive();
 drop function messaging_outbox_lane_of(text, text);
 drop function messaging_outbox_destination_hash(text);
 drop function messaging_uuidv7();

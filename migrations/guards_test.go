@@ -251,6 +251,59 @@ func TestWhatAnInsertBecomes(t *testing.T) {
 	})
 }
 
+// A usual row is accepted by the first trigger alone: the long way costs its writer several times as much. How often each
+// function ran is what the server counts.
+func TestUsualRowTakesTheShortWay(t *testing.T) {
+	onEachMajor(t, func(t *testing.T, db *sql.DB) {
+		db.SetMaxOpenConns(1) // the setting, and what is counted for the session
+		migrate(t, db)
+		exec(t, db, `set track_functions = 'pl'`)
+		usual := []row{
+			minimal,
+			minimal.with("ordering_key", `'order 17'`).with("partition_key", `'eu'`).with("aggregate_type", `'order'`).with("aggregate_id", `'17'`),
+			minimal.with("headers", `'{"x-region": "eu-central-1", "x_build": "2026.01.15-3: \u00e9"}'`),
+			minimal.with("correlation_id", `gen_random_uuid()::text`).with("causation_id", `messaging_uuidv7()`).with("tenant", `gen_random_uuid()::text`),
+			minimal.with("traceparent", `'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'`).with("tracestate", `'a=1,b=2'`),
+			minimal.with("schema_ref", `'{"registry":"r","subject":"s","version":1,"id":7}'`),
+			minimal.with("occurred_at", `now() + interval '1 minute'`),
+		}
+		for _, r := range usual {
+			exec(t, db, r.insert())
+		}
+		exec(t, db, minimal.with("headers", `'{"X-Capital": "x"}'`).insert())
+		exec(t, db, minimal.with("available_at", `now() + interval '1 hour'`).insert())
+		exec(t, db, `select pg_stat_force_next_flush()`)
+		got := queryOne[string](t, db, `select string_agg(funcname || ' ' || calls, ', ' order by funcname) from pg_stat_user_functions
+			where schemaname = current_schema() and funcname in ('messaging_outbox_accept', 'messaging_outbox_guard')`)
+		if want := fmt.Sprintf("messaging_outbox_accept %d, messaging_outbox_guard 2", len(usual)+2); got != want {
+			t.Errorf("calls: %s, want %s", got, want)
+		}
+	})
+}
+
+// Nobody but the database says in which lane a row is and what its payload hashes to.
+func TestDerivedColumnsAreNobodysWord(t *testing.T) {
+	onEachMajor(t, func(t *testing.T, db *sql.DB) {
+		migrate(t, db)
+		const right = `select bool_and(lane = messaging_outbox_lane_of(destination, coalesce(ordering_key, message_id::text))
+			and payload_hash = 'sha-256:' || encode(sha256(payload), 'hex')) from messaging_outbox`
+		usual := minimal.with("lane", "1").with("payload_hash", "'x'")
+		exec(t, db, usual.insert())
+		exec(t, db, usual.with("headers", `'{"X-Capital": "x"}'`).insert())
+		for _, statement := range []string{
+			`select`,
+			`update messaging_outbox set lane = 1`,
+			`update messaging_outbox set payload_hash = ''`,
+			`update messaging_outbox set destination = 'mails', ordering_key = 'k', payload = 'other'`,
+		} {
+			exec(t, db, statement)
+			if !queryOne[bool](t, db, right) {
+				t.Errorf("%s: lane or payload_hash is wrong", statement)
+			}
+		}
+	})
+}
+
 func TestUpdateRefused(t *testing.T) {
 	onEachMajor(t, func(t *testing.T, db *sql.DB) {
 		migrate(t, db)
