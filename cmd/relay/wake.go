@@ -48,7 +48,8 @@ func listen(ctx context.Context, session *pgx.ConnConfig, woken func()) error {
 		defer cancel()
 		_ = conn.Close(farewell) // the session ends either way
 	}()
-	if _, err := conn.Exec(ctx, "listen "+wakeChannel); err != nil {
+	// It is idle for good reason, whatever limit the role has for idle sessions.
+	if _, err := conn.Exec(ctx, "set idle_session_timeout = 0; listen "+wakeChannel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	woken()

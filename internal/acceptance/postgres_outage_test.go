@@ -2,12 +2,14 @@ package acceptance
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
+	"github.com/backend-skeleton/relay/internal/testenv"
 )
 
 // A server that takes no writes is no server to publish from: nothing goes out whose claim was not written, readiness
@@ -96,24 +98,90 @@ func (w *world) oneAttemptEach() {
 // A server that is killed and comes back costs nothing: what the brokers confirmed is recorded afterwards.
 func TestPostgres_KilledAndBack(t *testing.T) {
 	t.Parallel()
-	server, database := ownServer(t, brokertest.PostgresOptions{})
-	w := newWorld(t, database, withKafka(false), withRabbit(false))
-	w.throughFault(func() {
-		server.Kill(1)
-		server.StartNode(1)
+	onMajors(t, 16, func(t *testing.T, major int) {
+		server, database := ownServer(t, brokertest.PostgresOptions{Major: major})
+		w := newWorld(t, database, withKafka(false), withRabbit(false))
+		w.throughFault(func() {
+			server.Kill(1)
+			server.StartNode(1)
+		})
 	})
 }
 
 // A server that stands still for longer than every lease costs nothing either: no relay robs the other.
 func TestPostgres_PausedForLongerThanALease(t *testing.T) {
 	t.Parallel()
-	server, database := ownServer(t, brokertest.PostgresOptions{})
-	w := newWorld(t, database, withKafka(false), withRabbit(false))
-	w.throughFault(func() {
-		server.Pause(1)
-		<-time.After(time.Duration(count(20, 11)) * time.Second) // the length of the fault
-		server.Resume(1)
+	onMajors(t, 18, func(t *testing.T, major int) {
+		server, database := ownServer(t, brokertest.PostgresOptions{Major: major})
+		w := newWorld(t, database, withKafka(false), withRabbit(false))
+		w.throughFault(func() {
+			server.Pause(1)
+			<-time.After(time.Duration(count(20, 11)) * time.Second) // the length of the fault
+			server.Resume(1)
+		})
 	})
+}
+
+// A relay does not reach the server that was killed and came back, and its leases run out there. The other one knows that
+// the server is young, and leaves it a lease to come back: it finds its lanes as it had left them.
+func TestPostgres_AYoungServerIsNoWitness(t *testing.T) {
+	testenv.FullTier(t) // the times of the leases must fit between the steps
+	t.Parallel()
+	onMajors(t, 17, func(t *testing.T, major int) {
+		server, database := ownServer(t, brokertest.PostgresOptions{Major: major})
+		w := newWorld(t, database, withKafka(false))
+		w.patient()
+		capture := w.capture(kafkaDestination)
+		proxy := brokertest.NewProxy(t, w.databaseAddress())
+		near := w.start()
+		near.address()
+		direct := w.env[0]
+		w.env[0] = "RELAY_DATABASE_URL=" + w.databaseURL(proxy.Addr())
+		var known []string
+		brokertest.Eventually(t, time.Minute, "the first relay to be known", func() bool {
+			known = w.query(`select id::text from messaging_outbox_relay`)
+			return len(known) == 1
+		})
+		far := w.start()
+		w.env[0] = direct
+		writing := w.keepWriting(kafkaDestination, 50)
+		var lanes []string
+		brokertest.Eventually(t, time.Minute, "the second relay to have its share", func() bool {
+			lanes = w.query(`select lane || '/' || epoch from messaging_outbox_lane where owner is not null and owner <> $1::uuid`, known[0])
+			return len(lanes) > 3
+		})
+		proxy.Down()
+		<-time.After(patientLease * 2 / 3)
+		server.Kill(1)
+		server.StartNode(1)
+		w.db.Reset()
+		brokertest.Eventually(t, time.Minute, "the leases to run out", func() bool {
+			return w.number(`select count(*) from messaging_outbox_lane where lane || '/' || epoch = any($1) and lease_until > clock_timestamp()`, lanes) == 0
+		})
+		<-time.After(patientLease / 6) // in which another relay would take them
+		proxy.Up(t)
+		brokertest.Eventually(t, time.Minute, "the second relay to renew its lanes", func() bool {
+			return w.number(`select count(*) from messaging_outbox_lane where lane || '/' || epoch = any($1) and lease_until > clock_timestamp()`, lanes) > 0 || t.Failed()
+		})
+		if n := w.number(`select count(*) from messaging_outbox_lane where owner = $1::uuid and lane = any($2::integer[])`, known[0], numbers(lanes)); n > 0 {
+			t.Errorf("%d lanes were taken from a relay that lives", n)
+		}
+		all := writing()
+		w.published(time.Minute, w.number(`select count(*) from messaging_outbox`))
+		w.arrived(capture, all)
+		far.stillReady(kafkaDestination)
+	})
+}
+
+// numbers of lanes that are written as lane/epoch.
+func numbers(lanes []string) (numbers []int) {
+	for _, l := range lanes {
+		var n int
+		if _, err := fmt.Sscanf(l, "%d/", &n); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }
 
 // throughFault publishes rows through two relays while the fault happens to the database, and finds each once, with one

@@ -43,7 +43,7 @@ func causeOf(err error) error {
 		return ErrFull
 	case "42501":
 		return ErrDenied
-	case "53300", "57P01", "57P02", "57P03", "28000", "28P01", "3D000":
+	case "53300", "57P01", "57P02", "57P03", "57P04", "57P05", "28000", "28P01", "3D000":
 		return ErrUnreachable
 	}
 	if len(pg.Code) == 5 && pg.Code[:2] == "08" {

@@ -1,8 +1,15 @@
 package relay
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/backend-skeleton/relay/internal/brokertest"
+	"github.com/backend-skeleton/relay/internal/dbtest"
+	"github.com/backend-skeleton/relay/internal/outbox"
 )
 
 func TestALeapOfTheDatabasesClock(t *testing.T) {
@@ -23,5 +30,40 @@ func TestALeapOfTheDatabasesClock(t *testing.T) {
 		if got := last.leapt(c.next, 2*time.Second); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// An expired lane is taken on the word of a server that is known, and after the length of a lease on that of another one.
+func TestAnotherServerIsNoWitness(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	r, err := New(Config{Store: outbox.New(db.As(t, dbtest.Worker), outbox.Config{LeaseTTL: time.Second}), Lease: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scout{r: r}
+	expired := []outbox.Work{{Lane: 1, Owner: uuid.New(), Expired: true, Now: time.Now()}}
+	may := func(work []outbox.Work) bool {
+		t.Helper()
+		at, err := s.mayRob(context.Background(), work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !at.IsZero()
+	}
+	if r.server, _, err = r.c.Store.ServerStarted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !may(expired) {
+		t.Error("a lane that expired is left to its owner")
+	}
+	r.server = r.server.Add(-time.Hour) // the one of before
+	if may(expired) {
+		t.Error("a lane is taken on the word of another server")
+	}
+	begin := time.Now()
+	brokertest.Eventually(t, 20*time.Second, "the lane to be taken in the end", func() bool { return may(expired) })
+	if waited := time.Since(begin); waited < 500*time.Millisecond {
+		t.Errorf("waited for %v, want about a lease", waited)
 	}
 }
