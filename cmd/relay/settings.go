@@ -19,7 +19,7 @@ func relayConfig(c *config.Config, bs brokers, store *outbox.Store) (relaying.Co
 			Published: outbox.Retention{Keep: r.Retention.Published.Std(), Archive: r.Retention.Archive, Batch: r.Retention.Batch},
 			Archived:  r.Retention.Archived.Std(), Share: r.Retention.Share,
 		},
-		Drain:   r.Drain.Std(),
+		Drain: r.Drain.Std(),
 		Breaker: relaying.BreakerConfig{
 			Failures: r.Breaker.Failures, OpenFor: r.Breaker.OpenFor.Std(), OpenMax: r.Breaker.OpenMax.Std(), SlowStart: r.Breaker.SlowStart,
 		},

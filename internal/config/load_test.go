@@ -54,7 +54,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	}
 	s := c.Served()[1]
 	if s.Name != "order-events" || s.Timeout != 5*time.Second || s.RequestTimeout != 2*time.Second ||
-		s.DeliveryTimeout != 10*time.Second || s.AbandonAfter != time.Minute || s.MaxBytes != 1<<20 || s.Types != nil {
+		s.DeliveryTimeout != 20*time.Second || s.AbandonAfter != time.Minute || s.MaxBytes != 1<<20 || s.Types != nil {
 		t.Errorf("served: %+v", s)
 	}
 }

@@ -130,8 +130,8 @@ type Producer struct {
 	Timeout Duration `yaml:"timeout" default:"5s" range:"10ms..10m"`
 	// Kafka: how long the broker may wait for its in-sync replicas; up to timeout. Absent: 2s, or timeout if that is less.
 	RequestTimeout *Duration `yaml:"request-timeout" range:"10ms..10m"`
-	// Kafka: how long the client writes an unanswered record again; at least timeout less 1s. Absent: 10s, or twice
-	// timeout if that is more.
+	// Kafka: how long the client writes an unanswered record again; at least timeout less 1s. Absent: 20s, or twice
+	// timeout if that is more. A broker that stands still for less makes no message come twice.
 	DeliveryTimeout *Duration `yaml:"delivery-timeout" range:"10ms..1h"`
 	// When a publish that is still unresolved is given up by closing the producer's session; at least the delivery
 	// timeout, on RabbitMQ the timeout. Absent: 60s, or the delivery timeout if that is more.

@@ -103,7 +103,7 @@ func (c *Config) resolve(name string, dest Destination) Served {
 // The defaults that depend on other settings.
 const (
 	requestTimeout  = Duration(2 * time.Second)
-	deliveryTimeout = Duration(10 * time.Second)
+	deliveryTimeout = Duration(20 * time.Second)
 	abandonAfter    = Duration(time.Minute)
 )
 

@@ -56,6 +56,8 @@ func (p *pump) charge(f *flight) {
 	case f.end.breaker == destinationCount:
 		b.success()
 		own.failure(code, t.own)
+	case f.end.breaker == destinationStuck:
+		own.failure(code, t.own)
 	case f.end.breaker == brokerOpen: // it says nothing about the destination
 		b.open(code, t.broker)
 	case f.end.breaker == brokerCount:

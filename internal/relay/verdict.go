@@ -14,6 +14,7 @@ const (
 	nobody           scope = iota
 	destinationCount       // after so many in a row the destination's breaker opens
 	destinationOpen        // the destination's breaker opens at once
+	destinationStuck       // it counts too, and says nothing about the broker
 	brokerCount
 	brokerOpen
 )
@@ -65,8 +66,8 @@ func (d *Destination) disposeRejected(r *outbox.Row, res messaging.PublishResult
 	switch f.Code {
 	case messaging.CodeBrokerUnreachable, messaging.CodeBackpressure:
 		return disposition{asItWas: true, breaker: brokerOpen}
-	case messaging.CodeNotSent:
-		return disposition{asItWas: true, breaker: brokerCount}
+	case messaging.CodeNotSent: // mostly behind others of the same destination that got no answer
+		return disposition{asItWas: true, breaker: destinationStuck}
 	case messaging.CodePredecessorNotStored, messaging.CodeProducerSessionLost, messaging.CodeClosed, messaging.CodeLeaseEnded:
 		return disposition{asItWas: true}
 	}

@@ -40,7 +40,7 @@ func TestWhatBecomesOfARowByCause(t *testing.T) {
 		{cause: "broker configuration", completion: messaging.Rejected, category: messaging.CategoryConfiguration, code: messaging.CodeBrokerConfiguration, concerned: destinationOpen},
 		{cause: "authentication", completion: messaging.Rejected, category: messaging.CategoryAuthentication, code: messaging.CodeAuthenticationFailed, concerned: brokerOpen},
 		{cause: "unreachable", completion: messaging.Rejected, category: transient, code: messaging.CodeBrokerUnreachable, unsent: true, concerned: brokerOpen},
-		{cause: "not sent", completion: messaging.Rejected, category: transient, code: messaging.CodeNotSent, unsent: true, concerned: brokerCount},
+		{cause: "not sent", completion: messaging.Rejected, category: transient, code: messaging.CodeNotSent, unsent: true, concerned: destinationStuck},
 		{cause: "session lost", completion: messaging.Rejected, category: transient, code: messaging.CodeProducerSessionLost},
 		{cause: "behind a row that was not stored", completion: messaging.Rejected, category: transient, code: messaging.CodePredecessorNotStored, unsent: true},
 		{cause: "ambiguous", completion: messaging.Ambiguous, category: messaging.CategoryAmbiguous, code: messaging.CodeConfirmTimeout, state: outbox.Ambiguous, attempts: 1, concerned: destinationCount},

@@ -170,10 +170,8 @@ func (p *pipe) publish(ctx context.Context, e *entry) *messaging.Failure {
 				why = failBlocked
 			case bufferFull:
 				why = failBuffer
-			case windowFull:
-				why = failWindow
-			case mustBeAlone:
-				why = failNotSent
+			case windowFull, mustBeAlone: // it says nothing about other destinations
+				why = failBehind
 			}
 		case p.publisher.adapter.link.blocked():
 			why = failBlocked // no channel is opened either

@@ -17,6 +17,7 @@ var (
 	failClosed       = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeClosed, "the publisher is closed")
 	failNotSent      = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeNotSent, "the time was over before anything was written")
 	failGone         = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeNotSent, "the channel was closed before anything was written")
+	failBehind       = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeNotSent, "messages before it on its channel got no answer")
 	failUnreachable  = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodeBrokerUnreachable, "no connection to the broker")
 	failPredecessor  = messaging.NewFailure(messaging.CategoryTransientInfrastructure, messaging.CodePredecessorNotStored, "an earlier message of the key in the same call is not confirmed")
 	failBlocked      = messaging.NewFailure(messaging.CategoryThrottled, messaging.CodeBackpressure, "the broker blocks the connection")
