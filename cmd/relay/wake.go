@@ -48,9 +48,11 @@ func listen(ctx context.Context, session *pgx.ConnConfig, woken func()) error {
 		defer cancel()
 		_ = conn.Close(farewell) // the session ends either way
 	}()
-	// It is idle for good reason, whatever limit the role has for idle sessions.
-	if _, err := conn.Exec(ctx, "set idle_session_timeout = 0; listen "+wakeChannel); err != nil {
-		return fmt.Errorf("listen: %w", err)
+	// The session is idle for good reason, whatever limit the role has for idle ones.
+	for _, sql := range []string{"set idle_session_timeout = 0", "listen " + wakeChannel} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
 	}
 	woken()
 	for {

@@ -23,7 +23,7 @@ func TestPostgres_TheListeningSessionIsEnded(t *testing.T) {
 			t.Helper()
 			brokertest.Eventually(t, 30*time.Second, "a session to listen", func() bool {
 				pid = w.number(`select coalesce(max(pid), 0) from pg_stat_activity
-				  where datname = current_database() and pid <> $1 and application_name = 'relay listens' and query like '%listen messaging_outbox'`, unlike)
+				  where datname = current_database() and pid <> $1 and application_name = 'relay listens' and query like 'listen %'`, unlike)
 				return pid != 0
 			})
 			return pid

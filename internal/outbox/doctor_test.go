@@ -172,10 +172,10 @@ func TestDiagnoseFindsClockSlotAndRights(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t, dbtest.OwnDatabase())
 	store := outbox.New(db.Pool, outbox.Config{})
-	skewed := outbox.Limits{Now: func() time.Time { return time.Now().Add(time.Hour) }}
-	clock := malady{code: outbox.FindingClockSkew, evidence: "differ by at least 59m"}
+	skewed := outbox.Limits{Now: func() time.Time { return time.Now().Add(90 * time.Minute) }}
+	clock := malady{code: outbox.FindingClockSkew, evidence: "differ by at least 1h"}
 	if evidence(t, store, skewed, clock) == "" {
-		t.Error("a clock that is an hour ahead was not found")
+		t.Error("a clock that is ahead by an hour and a half was not found")
 	}
 	if got := evidence(t, store, outbox.Limits{Clock: time.Minute}, malady{code: outbox.FindingClockSkew}); got != "" {
 		t.Errorf("the clock of the same machine: %s", got)
