@@ -192,7 +192,7 @@ update messaging_outbox o set status = 'PENDING', next_attempt_at = null, versio
    select m.message_id from (
      select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
          on l.lane = r.lane and l.epoch = r.epoch
-      where l.owner = @owner::uuid order by l.lane for key share of l) own
+      where l.owner = @owner::uuid and l.lane = any(@lanes::integer[]) order by l.lane for key share of l) own
    cross join lateral (
      select s.message_id from messaging_outbox s
       where s.lane = own.lane and s.status = 'SCHEDULED' and s.next_attempt_at <= clock_timestamp()

@@ -187,7 +187,7 @@ with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch, unnest(@numbers::bigint[]) as number) as r
 ), mine as (
   select l.lane, r.number from messaging_outbox_lane l join req r on l.lane = r.lane and l.epoch = r.epoch and l.window_no < r.number
-   where l.owner = @owner::uuid order by l.lane for update of l
+   where l.owner = @owner::uuid and l.lane = any(@lanes::integer[]) order by l.lane for update of l
 ), done as (
   update messaging_outbox_lane l
      set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false, window_no = mine.number

@@ -1,4 +1,5 @@
 -- Outcomes: by message_id, never by ctid or range; fenced by owner and epoch; PUBLISHED is final.
+-- The fence names its lanes twice: ordered as they are locked, the planner would otherwise walk all lanes of all destinations.
 -- Counters may have been edited by hand to their ends, and below zero: arithmetic that fails here would fail for ever, and
 -- for every row of the batch.
 
@@ -13,7 +14,7 @@ update messaging_outbox o
  where o.message_id = any(@ids::uuid[]) and o.status <> 'PUBLISHED' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = @owner::uuid order by l.lane for key share of l));
+    where l.owner = @owner::uuid and l.lane = any(@lanes::integer[]) order by l.lane for key share of l));
 
 -- name: ConfirmedAt :many
 -- Of these rows, those that one transaction of RecordConfirmed wrote: PUBLISHED is final, so they still say so.
@@ -44,7 +45,7 @@ update messaging_outbox o
  where o.message_id = r.id and o.version = r.version and o.status <> 'PUBLISHED' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = @owner::uuid order by l.lane for key share of l))
+    where l.owner = @owner::uuid and l.lane = any(@lanes::integer[]) order by l.lane for key share of l))
 returning o.message_id;
 
 -- name: CloseWindowIDs :exec
@@ -62,7 +63,7 @@ update messaging_outbox o set status = 'HELD', version = o.version % 2147483647 
  where o.message_id = any(@ids::uuid[]) and o.status = 'PENDING' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = @owner::uuid order by l.lane for key share of l))
+    where l.owner = @owner::uuid and l.lane = any(@lanes::integer[]) order by l.lane for key share of l))
 returning o.message_id;
 
 -- name: RecordLateConfirmed :many
@@ -96,7 +97,7 @@ select o.message_id from messaging_outbox o
    and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = @owner::uuid));
+    where l.owner = @owner::uuid and l.lane = any(@lanes::integer[])));
 
 -- name: ParkUnknown :execrows
 -- Rows for a destination that no file ever named, once they are older than the grace time.
@@ -127,7 +128,7 @@ with parked as (
       where m.lane = any(array(
           select l.lane from messaging_outbox_lane l join (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as f
               on l.lane = f.lane and l.epoch = f.epoch
-           where l.owner = @owner::uuid order by l.lane for key share of l))
+           where l.owner = @owner::uuid and l.lane = any(@lanes::integer[]) order by l.lane for key share of l))
         and m.status in ('PENDING', 'RETRYABLE_FAILURE', 'AMBIGUOUS', 'HELD')
         and m.created_at < clock_timestamp() - @age::interval
       limit 1000 for update skip locked))

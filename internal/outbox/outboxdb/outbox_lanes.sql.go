@@ -162,7 +162,7 @@ with req as (
   select r.lane, r.epoch, r.number from (select unnest($2::integer[]) as lane, unnest($3::bigint[]) as epoch, unnest($4::bigint[]) as number) as r
 ), mine as (
   select l.lane, r.number from messaging_outbox_lane l join req r on l.lane = r.lane and l.epoch = r.epoch and l.window_no < r.number
-   where l.owner = $1::uuid order by l.lane for update of l
+   where l.owner = $1::uuid and l.lane = any($2::integer[]) order by l.lane for update of l
 ), done as (
   update messaging_outbox_lane l
      set owner = null, lease_until = '-infinity', window_lo = null, window_hi = null, window_ids = null, solo = false, window_no = mine.number

@@ -20,7 +20,7 @@ select o.message_id from messaging_outbox o
    and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest($4::integer[]) as lane, unnest($5::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = $6::uuid))
+    where l.owner = $6::uuid and l.lane = any($4::integer[])))
 `
 
 type AlreadyRecordedParams struct {
@@ -125,7 +125,7 @@ update messaging_outbox o set status = 'HELD', version = o.version % 2147483647 
  where o.message_id = any($1::uuid[]) and o.status = 'PENDING' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest($2::integer[]) as lane, unnest($3::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = $4::uuid order by l.lane for key share of l))
+    where l.owner = $4::uuid and l.lane = any($2::integer[]) order by l.lane for key share of l))
 returning o.message_id
 `
 
@@ -174,7 +174,7 @@ with parked as (
       where m.lane = any(array(
           select l.lane from messaging_outbox_lane l join (select unnest($4::integer[]) as lane, unnest($5::bigint[]) as epoch) as f
               on l.lane = f.lane and l.epoch = f.epoch
-           where l.owner = $6::uuid order by l.lane for key share of l))
+           where l.owner = $6::uuid and l.lane = any($4::integer[]) order by l.lane for key share of l))
         and m.status in ('PENDING', 'RETRYABLE_FAILURE', 'AMBIGUOUS', 'HELD')
         and m.created_at < clock_timestamp() - $7::interval
       limit 1000 for update skip locked))
@@ -264,7 +264,7 @@ update messaging_outbox o
  where o.message_id = any($5::uuid[]) and o.status <> 'PUBLISHED' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest($6::integer[]) as lane, unnest($7::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = $1::uuid order by l.lane for key share of l))
+    where l.owner = $1::uuid and l.lane = any($6::integer[]) order by l.lane for key share of l))
 `
 
 type RecordConfirmedParams struct {
@@ -278,6 +278,7 @@ type RecordConfirmedParams struct {
 }
 
 // Outcomes: by message_id, never by ctid or range; fenced by owner and epoch; PUBLISHED is final.
+// The fence names its lanes twice: ordered as they are locked, the planner would otherwise walk all lanes of all destinations.
 // Counters may have been edited by hand to their ends, and below zero: arithmetic that fails here would fail for ever, and
 // for every row of the batch.
 // One index scan over the ids: a join would put each row together with its place in the list, which costs more than to
@@ -373,7 +374,7 @@ update messaging_outbox o
  where o.message_id = r.id and o.version = r.version and o.status <> 'PUBLISHED' and o.lane = any(array(
    select l.lane from messaging_outbox_lane l join (select unnest($1::integer[]) as lane, unnest($2::bigint[]) as epoch) as f
        on l.lane = f.lane and l.epoch = f.epoch
-    where l.owner = $3::uuid order by l.lane for key share of l))
+    where l.owner = $3::uuid and l.lane = any($1::integer[]) order by l.lane for key share of l))
 returning o.message_id
 `
 
