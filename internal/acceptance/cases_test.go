@@ -101,10 +101,16 @@ func (w *world) smuggle(destination string, r message) (id string) {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // after the commit it does nothing
+	usual := r
+	usual.headers = ""
+	if err := tx.QueryRow(ctx, addMessage, kafkaDestination, usual.payload, usual.partitionKey, usual.orderingKey, usual.headers).Scan(&id); err != nil {
+		w.t.Fatal(err)
+	}
 	if _, err := tx.Exec(ctx, `set local session_replication_role = replica`); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := tx.QueryRow(ctx, addMessage, destination, r.payload, r.partitionKey, r.orderingKey, r.headers).Scan(&id); err != nil {
+	if _, err := tx.Exec(ctx, `update messaging_outbox set destination = $2, headers = coalesce(nullif($3, ''), '{}')::jsonb,
+	  lane = messaging_outbox_lane_of($2, coalesce(ordering_key, message_id::text)) where message_id = $1`, id, destination, r.headers); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := tx.Commit(ctx); err != nil {
