@@ -74,4 +74,19 @@ const (
 	CodeInboxBusy         = "INBOX_BUSY"           // another try of the message is still open
 	CodeCommitUnknown     = "COMMIT_UNKNOWN"       // COMMIT got no answer
 	CodeDatabase          = "DATABASE_UNAVAILABLE" // the consumer's database cannot be reached
+	CodeHandlerPanicked   = "HANDLER_PANICKED"     // a panic, or a goroutine that ended itself
+	CodeHandlerTimeout    = "HANDLER_TIMEOUT"      // the handler's time was over, and it gave no success
+	CodeUnfinished        = "UNFINISHED"           // a batch's answer does not name the item, or not in a way that counts
+
+	// A delivery that is no message for a handler.
+
+	CodeForeignMessage         = "FOREIGN_MESSAGE"          // no valid msg.id and msg.type
+	CodeUnknownType            = "UNKNOWN_TYPE"             // the message type is not in the catalogue
+	CodeUnhandledType          = "UNHANDLED_TYPE"           // in the catalogue, and the consumer has no handler for it
+	CodeSchemaVersionUnknown   = "SCHEMA_VERSION_UNKNOWN"   // the catalogue does not have the version
+	CodeUnsupportedContentType = "UNSUPPORTED_CONTENT_TYPE" // no codec is registered for it
+	CodeInvalidHeader          = "INVALID_HEADER"           // a header of the msg. family is missing or malformed
+	CodeClaimCheckUnavailable  = "CLAIM_CHECK_UNAVAILABLE"  // the payload lies in an object store that is not configured
+	CodeChecksumMismatch       = "CHECKSUM_MISMATCH"        // the object is not the one that was stored
+	CodeObjectGone             = "OBJECT_GONE"              // the object is not there any more
 )

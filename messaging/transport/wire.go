@@ -30,6 +30,18 @@ const (
 	HeaderRedriveCount = "msg.redrive-count" // absent until redriven
 	HeaderReplayID     = "msg.replay-id"
 
+	// What a retry stage, a dead-letter queue or a parking place is told.
+	HeaderForConsumer    = "msg.for-consumer"     // every other consumer settles the copy without its handler
+	HeaderRetryAttempt   = "msg.retry-attempt"    // attempts so far
+	HeaderRetryDueAt     = "msg.retry-due-at"     // written at the hand-over
+	HeaderFirstFailureAt = "msg.first-failure-at" // written once
+	HeaderLastFailureAt  = "msg.last-failure-at"  //
+	HeaderDLQSource      = "msg.dlq-source"       // destination, "/", consumer; written once
+	HeaderDLQPosition    = "msg.dlq-position"     // written once
+	HeaderDLQAttempts    = "msg.dlq-attempts"     //
+	HeaderDLQCategory    = "msg.dlq-category"     //
+	HeaderDLQCode        = "msg.dlq-code"         //
+
 	HeaderTraceParent = "traceparent"
 	HeaderTraceState  = "tracestate"
 	HeaderBaggage     = "baggage"
