@@ -269,7 +269,7 @@ func (k *Consumer) steer(u *unit) {
 	case u.waiting <= k.c.Prefetch/2 && (k.bytes <= k.c.MaxBufferedBytes/2 || u.waiting == 0):
 		k.resume(u, reasonBackpressure)
 	}
-	stop := len(u.pauses) > 0 || len(k.pauses) > 0
+	stop := u.pauses.closes() || k.pauses.closes()
 	if stop == u.stopped || u.gone || u.leaving {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/consume"
 	"github.com/backend-skeleton/relay/messaging"
 	codec "github.com/backend-skeleton/relay/messaging/codec/json"
@@ -58,7 +59,7 @@ type call struct {
 func newWorld(t testing.TB, topic bool, change func(*consume.Config), o ...messagingtest.Option) *world {
 	t.Helper()
 	w := &world{
-		Broker: messagingtest.NewBroker(messagingtest.Everything, append([]messagingtest.Option{messagingtest.WithPartitions(1)}, o...)...),
+		Broker: messagingtest.NewBroker(able(), append([]messagingtest.Option{messagingtest.WithPartitions(1)}, o...)...),
 		t:      t, place: "orders", ended: map[string]int{},
 	}
 	source := transport.Endpoint{Name: created.Name, Physical: map[string]string{"queue": "orders"}}
@@ -106,6 +107,13 @@ func newWorld(t testing.TB, topic bool, change func(*consume.Config), o ...messa
 		change(&w.c)
 	}
 	return w
+}
+
+// able is everything but to drop what was published before: a redriven message has its old id.
+func able() messaging.Capabilities {
+	able := messagingtest.Everything
+	able.DeduplicatedPublish = false
+	return able
 }
 
 func stage(n int) transport.Endpoint {
@@ -197,13 +205,7 @@ func (w *world) putOne(key string, n int, change func(*transport.Message)) messa
 // eventually waits for a condition.
 func (w *world) eventually(what string, condition func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within 20 s: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	brokertest.Eventually(w.t, 20*time.Second, what, condition)
 }
 
 // settled waits until nothing of the source is left.

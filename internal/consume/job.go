@@ -164,10 +164,15 @@ func (k *Consumer) judgeCall(ctx context.Context, i *item, result messaging.Resu
 		if v.failure.Code == "" {
 			v.failure.Code = messaging.CodeHandlerFailed
 		}
-		v.free = v.failure.Code == messaging.CodeInboxBusy
+		v.free = spendsNoAttempt(v.failure.Code)
 		v.doubt = v.failure.Code == messaging.CodeCommitUnknown || v.failure.Category == messaging.CategoryAmbiguous || result.Verdict() == 0
 	}
 	return v
+}
+
+// spendsNoAttempt tells of failures of the inbox that say nothing about the message: the next try's reservation finds out.
+func spendsNoAttempt(code string) bool {
+	return code == messaging.CodeInboxBusy || code == messaging.CodeCommitUnknown || code == messaging.CodeDatabase
 }
 
 func timedOut(ctx context.Context) bool {

@@ -94,10 +94,21 @@ const (
 	reasonNoPlace      = "no-place"
 )
 
-// stops tells whether no handler may start; a unit that is only paused for its buffer works on.
+// stops tells whether no handler may start. A unit that is only paused for its buffer works on, and in an outage every
+// ordering unit waits for itself.
 func (r reasons) stops() bool {
 	for reason := range r {
-		if reason != reasonBackpressure {
+		if reason != reasonBackpressure && reason != reasonOutage {
+			return true
+		}
+	}
+	return false
+}
+
+// closes tells whether nothing may be delivered.
+func (r reasons) closes() bool {
+	for reason := range r {
+		if reason != reasonOutage {
 			return true
 		}
 	}

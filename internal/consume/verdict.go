@@ -61,7 +61,9 @@ func (k *Consumer) judge(i *item, v verdict) (pause messaging.PauseAndRetry, wai
 		k.finish(i)
 	default:
 		if v.decoded {
-			k.passed(i)
+			if !v.free {
+				k.passed(i)
+			}
 			i.to(Processing)
 		}
 		return k.decide(i, v)
@@ -101,7 +103,7 @@ func (k *Consumer) decide(i *item, v verdict) (pause messaging.PauseAndRetry, wa
 	}
 	if v.free {
 		i.outage++
-		if !v.decoded {
+		if f.Code != messaging.CodeInboxBusy {
 			k.pause(i.u, reasonOutage)
 		}
 	} else {
