@@ -37,6 +37,19 @@ tools/fuzz.sh "$([ "$TIER" = short ] && echo 3 || echo 60)"
 
 say "tests of the $TIER tier, on real servers"
 # Two packages at a time suit two cores; within a package many tests wait for servers rather than compute.
-exec tools/services/with.sh -- \
-  go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --hide-summary skipped -- \
-  -race -timeout "$TIMEOUT" -p 2 -parallel 8 ./...
+run() { # run SERVER... -- PACKAGE...
+  local servers=()
+  while [ "$1" != -- ]; do servers+=("$1"); shift; done
+  shift
+  tools/services/with.sh "${servers[@]}" -- go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails \
+    --hide-summary skipped -- -race -timeout "$TIMEOUT" -p 2 -parallel 8 "$@"
+}
+run -- ./...
+[ "$TIER" != short ] || exit 0
+
+# A test has one version of PostgreSQL, unless it asks for all. Outside the short tier every test runs on every version.
+for major in 16 17 18; do
+  say "tests of the database, on PostgreSQL $major alone"
+  TEST_TIER=short TEST_POSTGRES=$major run pg16 pg17 pg18 kafka rabbitmq -- -count=1 \
+    ./client/... ./cmd/... ./internal/acceptance ./internal/inbox ./internal/outbox ./internal/relay
+done

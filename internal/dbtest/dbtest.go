@@ -26,7 +26,7 @@ const limit = 30 * time.Second
 // DB is a schema, or a database, that belongs to one test. The embedded pool works in it.
 type DB struct {
 	*pgxpool.Pool
-	// Major is the server's major version.
+	// Major is the server's major version; zero where the test started its own and did not say.
 	Major int
 	// Schema is the schema's name; "public" in a database of its own.
 	Schema string
@@ -41,12 +41,15 @@ type DB struct {
 // New makes a fresh schema, applies the migrations and drops it when the test ends.
 func New(t testing.TB, opts ...Option) *DB {
 	t.Helper()
-	o := options{major: 17, maxConns: 8}
+	o := options{maxConns: 8}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	if o.url == "" {
-		o.url = testenv.Require(t, fmt.Sprintf("PG_URL_%d", o.major))
+		if o.major == 0 {
+			o.major = defaultMajor(t)
+		}
+		o.url = testenv.Require(t, variable(o.major))
 	}
 	base, err := url.Parse(o.url)
 	if err != nil {
@@ -71,10 +74,10 @@ func New(t testing.TB, opts ...Option) *DB {
 //	dbtest.Majors(t, func(t *testing.T, major int) { db := dbtest.New(t, dbtest.Major(major)) … })
 func Majors(t *testing.T, test func(t *testing.T, major int)) {
 	t.Helper()
-	for _, major := range []int{16, 17, 18} {
+	for _, major := range majors {
 		t.Run(fmt.Sprintf("postgres%d", major), func(t *testing.T) {
 			t.Parallel()
-			testenv.Require(t, fmt.Sprintf("PG_URL_%d", major))
+			testenv.Require(t, variable(major))
 			test(t, major)
 		})
 	}

@@ -1,7 +1,7 @@
 // Package dbtest gives each test a migrated schema of its own on a real PostgreSQL, so that tests run in parallel on one
 // server and leave nothing behind. It is for tests alone.
 //
-//	db := dbtest.New(t)                             // PostgreSQL 17
+//	db := dbtest.New(t)                             // PostgreSQL 16, 17 or 18, by the test's name
 //	_, err := db.Exec(ctx, `insert into …`)         // DB is a pgxpool.Pool
 //	cmd.Env = append(cmd.Env, "RELAY_DATABASE_URL="+db.URL())
 //
