@@ -89,11 +89,13 @@ returning l.lane, l.destination, l.epoch, l.low_seq, l.crashes, l.changes, free.
           (l.window_lo is not null or l.window_ids is not null)::boolean as open_window;
 
 -- name: RenewLanes :many
+-- With the snapshot's ends: every transaction below the first has ended, none at or above the second had begun.
 update messaging_outbox_lane l
    set lease_until = clock_timestamp() + @ttl::interval, lease_ttl = @ttl::interval
   from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch) as r
  where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch
-returning l.lane, l.epoch, l.changes, l.window_no;
+returning l.lane, l.epoch, l.changes, l.window_no,
+          pg_snapshot_xmin(pg_current_snapshot())::text::bigint as xmin, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xmax;
 
 -- name: MarkLostIDs :one
 -- Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes. Both halves match

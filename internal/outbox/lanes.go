@@ -195,6 +195,9 @@ type Renewed struct {
 	Epoch, Changes int64
 	// Number of the last step that was written, zero before the first.
 	Number int64
+	// Ended is the transaction id below which every writer has ended, and Begun the one from which on none had begun, both
+	// when the lease was renewed.
+	Ended, Begun int64
 }
 
 // Renew extends the leases; lanes that are not in the answer are lost.
@@ -204,7 +207,7 @@ func (s *Store) Renew(ctx context.Context, lanes []int32, epochs []int64) (kept 
 		rows, err := q.RenewLanes(ctx, outboxdb.RenewLanesParams{Ttl: s.c.LeaseTTL, Owner: s.c.Owner, Lanes: lanes, Epochs: epochs})
 		kept = make([]Renewed, 0, len(rows))
 		for _, r := range rows {
-			kept = append(kept, Renewed{Lane: r.Lane, Epoch: r.Epoch, Changes: r.Changes, Number: r.WindowNo})
+			kept = append(kept, Renewed{Lane: r.Lane, Epoch: r.Epoch, Changes: r.Changes, Number: r.WindowNo, Ended: r.Xmin, Begun: r.Xmax})
 		}
 		return err
 	})

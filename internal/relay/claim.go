@@ -138,7 +138,7 @@ func (p *pump) laneClaim(l *lane, now time.Time, limit int) outbox.LaneClaim {
 	}
 	c.Low = l.low
 	if p.d.Ordered {
-		c.InOrder, c.Floor, c.InHand = true, l.floor(now), append(l.pending(), l.stuck...)
+		c.InOrder, c.Floor, c.InHand = true, l.floor.from(l.low, now), append(l.pending(), l.stuck...)
 	}
 	return c
 }
@@ -172,6 +172,9 @@ func (p *pump) readLane(l *lane, c outbox.LaneClaim, rows []outbox.Row, now time
 	l.check = len(rows) >= int(c.Limit)
 	l.past = false
 	l.window = len(rows) > 0 || l.open > 0
+	if c.InOrder {
+		l.floor.looked(c.Floor, rows, now, time.Since(now))
+	}
 	if len(rows) == 0 {
 		return
 	}

@@ -28,6 +28,9 @@ func (p *pump) deferred(ctx context.Context, rows int, only *lane) bool {
 	}
 	lowest, err := p.r.c.Store.ReleaseScheduled(ctx, numbers, epochs, 1000)
 	if err != nil {
+		for _, l := range lanes { // it may have been done: they stand before what was read
+			l.low, l.fromZero, l.mustDry = 0, true, true
+		}
 		p.trouble("release scheduled rows", err)
 		return false
 	}

@@ -41,9 +41,7 @@ type lane struct {
 	dryAt    time.Time // of the last dry read
 	zeroAt   time.Time // of the last read from 0
 	zeroCost time.Duration
-	// lows are the low mark at two moments, and when the second was taken.
-	lows     [2]int64
-	lowsAt   time.Time
+	floor    floor
 	workAt   time.Time // when there was work last
 	dueAt    time.Time // when the scout's word on due rows was last heeded
 	lookedAt time.Time // when the blocked keys were read last
@@ -56,25 +54,6 @@ type lane struct {
 	keys    map[string]*key
 	// last published seq of recent keys, to see rows that became visible behind it.
 	last map[string]int64
-}
-
-const (
-	// cheapZero is what a read from 0 may cost for every claim to look behind the cursor from there.
-	cheapZero = 10 * time.Millisecond
-	// longWriter is how long a transaction may hold a row back for it to be looked for where that is dear.
-	longWriter = time.Minute
-)
-
-// floor is from where a claim looks for rows that became visible behind the cursor: from 0, or, over many dead entries,
-// from where the low mark was a while ago.
-func (l *lane) floor(now time.Time) int64 {
-	if now.Sub(l.lowsAt) >= longWriter {
-		l.lows, l.lowsAt = [2]int64{l.lows[1], l.low}, now
-	}
-	if l.zeroCost < cheapZero {
-		return 0
-	}
-	return l.lows[0]
 }
 
 // pending are the rows in hand that were read as PENDING.

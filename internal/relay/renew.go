@@ -64,7 +64,11 @@ func (r *Relay) renewOnce(ctx context.Context) error {
 		r.alive()
 		return nil
 	}
-	start := r.since()
+	read := make([]int64, len(lanes))
+	for i, l := range lanes {
+		read[i] = l.floor.read.Load()
+	}
+	start, now := r.since(), time.Now()
 	kept, err := r.c.Store.Renew(ctx, numbers, epochs)
 	if err != nil {
 		return err
@@ -74,7 +78,7 @@ func (r *Relay) renewOnce(ctx context.Context) error {
 	for _, k := range kept {
 		still[k.Lane] = k
 	}
-	for _, l := range lanes {
+	for i, l := range lanes {
 		k, ok := still[l.lease.Lane]
 		if odd := k.Number > l.number.Load(); !ok || odd {
 			if odd { // taken again, the lane begins anew
@@ -86,6 +90,9 @@ func (r *Relay) renewOnce(ctx context.Context) error {
 		}
 		l.valid.Store(int64(start + r.c.Lease))
 		r.sawChanges(ctx, l, k.Changes)
+		if l.pump.d.Ordered && read[i] > 0 {
+			l.pump.box.post(func() { l.floor.renewed(read[i], k, now) })
+		}
 	}
 	return nil
 }

@@ -479,7 +479,8 @@ update messaging_outbox_lane l
    set lease_until = clock_timestamp() + $1::interval, lease_ttl = $1::interval
   from (select unnest($3::integer[]) as lane, unnest($4::bigint[]) as epoch) as r
  where l.lane = r.lane and l.owner = $2::uuid and l.epoch = r.epoch
-returning l.lane, l.epoch, l.changes, l.window_no
+returning l.lane, l.epoch, l.changes, l.window_no,
+          pg_snapshot_xmin(pg_current_snapshot())::text::bigint as xmin, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xmax
 `
 
 type RenewLanesParams struct {
@@ -494,8 +495,11 @@ type RenewLanesRow struct {
 	Epoch    int64
 	Changes  int64
 	WindowNo int64
+	Xmin     int64
+	Xmax     int64
 }
 
+// With the snapshot's ends: every transaction below the first has ended, none at or above the second had begun.
 func (q *Queries) RenewLanes(ctx context.Context, arg RenewLanesParams) ([]RenewLanesRow, error) {
 	rows, err := q.db.Query(ctx, renewLanes,
 		arg.Ttl,
@@ -515,6 +519,8 @@ func (q *Queries) RenewLanes(ctx context.Context, arg RenewLanesParams) ([]Renew
 			&i.Epoch,
 			&i.Changes,
 			&i.WindowNo,
+			&i.Xmin,
+			&i.Xmax,
 		); err != nil {
 			return nil, err
 		}
