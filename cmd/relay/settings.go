@@ -75,6 +75,7 @@ func types(catalogue map[string]config.CatalogueType) map[messaging.MessageType]
 func hooks(o *observe.Observer) relaying.Hooks {
 	return relaying.Hooks{
 		Recorded: o.Recorded, Published: o.Published, InFlight: o.InFlight, Buffered: o.Buffered, LostLease: o.LostLease, LateCommit: o.LateCommit,
+		Overtook:      o.Overtook,
 		LateConfirmed: o.LateConfirmed, LateAnswer: o.LateAnswer, TakenOver: o.TakenOver, Weak: o.Weak,
 		Breaker: func(broker string, d messaging.DestinationName, s relaying.BreakerState, reason string) {
 			o.Breaker(broker, d, s.String(), reason)

@@ -101,6 +101,18 @@ func (v *Vhost) Bind(t testing.TB, exchange, queue, key string) {
 	v.Call(t, http.MethodPost, path, map[string]any{"routing_key": key})
 }
 
+// Unbind takes back what Bind did.
+func (v *Vhost) Unbind(t testing.TB, exchange, queue, key string) {
+	t.Helper()
+	v.Call(t, http.MethodDelete, fmt.Sprintf("bindings/%s/e/%s/q/%s/%s", v.Name, url.PathEscape(exchange), url.PathEscape(queue), url.PathEscape(key)), nil)
+}
+
+// Policy sets a policy for the queues whose names match the pattern.
+func (v *Vhost) Policy(t testing.TB, name, pattern string, definition map[string]any) {
+	t.Helper()
+	v.Call(t, http.MethodPut, "policies/"+v.Name+"/"+url.PathEscape(name), map[string]any{"pattern": pattern, "definition": definition, "apply-to": "queues"})
+}
+
 // User makes a user with these rights in the virtual host, each a regular expression over names, and deletes it when the
 // test ends. An empty expression allows nothing.
 func (v *Vhost) User(t testing.TB, configure, write, read string) (user, password string) {

@@ -38,6 +38,7 @@ func (m *metrics) destination(name, brokerName string) *destination {
 	}
 	m.lateConfirmed.WithLabelValues(name)
 	m.lateCommit.WithLabelValues(name)
+	m.overtook.WithLabelValues(name)
 	return d
 }
 

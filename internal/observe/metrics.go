@@ -16,6 +16,7 @@ type metrics struct {
 	lostLease     prometheus.Counter
 	lateConfirmed *prometheus.CounterVec
 	lateCommit    *prometheus.CounterVec
+	overtook      *prometheus.CounterVec
 	breaker       *prometheus.GaugeVec
 	slowStart     *prometheus.GaugeVec
 	retention     *prometheus.CounterVec
@@ -38,6 +39,7 @@ func newMetrics() *metrics {
 		lostLease:     prometheus.NewCounter(prometheus.CounterOpts{Name: "relay_lost_lease_total", Help: "Outcomes that changed nothing because another relay owned the lane."}),
 		lateConfirmed: counters("relay_late_confirmed_total", "Rows that a late confirmation made published.", "destination"),
 		lateCommit:    counters("relay_late_commit_total", "Rows that were committed behind a published row of their key.", "destination"),
+		overtook:      counters("relay_overtook_total", "Rows that a broker stored although it refused an earlier one of their key.", "destination"),
 		breaker:       gauges("relay_breaker_state", "1 for the state a breaker is in, 0 for the others; without destination it is the broker's own.", "broker", "destination", "state"),
 		slowStart:     gauges("relay_slow_start_rows", "Rows that a destination may have open after a breaker closed again, 0 for any number; without destination it is the broker's breaker.", "broker", "destination"),
 		retention:     counters("relay_retention_rows_total", "Rows that this relay deleted or moved after their retention time, by the table that they left.", "table"),
@@ -48,7 +50,7 @@ func newMetrics() *metrics {
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.publishMessages, m.publishAttempts, m.publishConfirm, m.publishInFlight, m.publishBuffered, m.publishLateAnswers,
-		m.outcomes, m.lostLease, m.lateConfirmed, m.lateCommit, m.breaker, m.slowStart, m.retention, m.buildInfo,
+		m.outcomes, m.lostLease, m.lateConfirmed, m.lateCommit, m.overtook, m.breaker, m.slowStart, m.retention, m.buildInfo,
 	}
 }
 

@@ -135,6 +135,7 @@ func everything(t *testing.T, o *observe.Observer, to messaging.DestinationName,
 	o.Unknown(2)
 	o.LateConfirmed(to, 2)
 	o.LateCommit(to, 1)
+	o.Overtook(to, 1)
 	o.LostLease(to, 4)
 	o.Weak(to, 1)
 	o.Pruned("outbox", 10)
@@ -175,6 +176,7 @@ func TestMetricNamesAndLabels(t *testing.T) {
 		"relay_outbox_oldest_age_seconds{destination}",
 		"relay_outbox_outcomes_total{category,destination,outcome}",
 		"relay_outbox_rows{destination,status}",
+		"relay_overtook_total{destination}",
 		"relay_retention_backlog_rows{}",
 		"relay_retention_overdue_seconds{}",
 		"relay_retention_rows_total{table}",
@@ -228,6 +230,7 @@ func TestCounts(t *testing.T) {
 		{1, "relay_outbox_outcomes_total", []string{"AMBIGUOUS", "order-events", "PARKED"}},
 		{4, "relay_lost_lease_total", nil},
 		{2, "relay_late_confirmed_total", []string{"order-events"}},
+		{1, "relay_overtook_total", []string{"order-events"}},
 		{1, "relay_late_commit_total", []string{"order-events"}},
 		{1, "relay_breaker_state", []string{"kafka-primary", "order-events", "OPEN"}},
 		{0, "relay_breaker_state", []string{"kafka-primary", "order-events", "CLOSED"}},

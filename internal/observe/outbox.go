@@ -72,6 +72,14 @@ func (o *Observer) LateCommit(to messaging.DestinationName, rows int) {
 	o.log.add(line{level: slog.LevelWarn, message: "committed behind a published row of the same key", destination: d.name}, rows)
 }
 
+// Overtook counts rows that were stored although the broker refused an earlier one
+// of their key: its consumers see them out of order.
+func (o *Observer) Overtook(to messaging.DestinationName, rows int) {
+	d := o.destination(to)
+	o.metrics.overtook.WithLabelValues(d.name).Add(float64(rows))
+	o.log.add(line{level: slog.LevelError, message: "stored although the broker refused an earlier message of the key", destination: d.name}, rows)
+}
+
 // Pruned counts and logs rows that left a table after their retention time.
 func (o *Observer) Pruned(table string, rows int64) {
 	o.metrics.retention.WithLabelValues(table).Add(float64(rows))

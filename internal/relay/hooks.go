@@ -28,6 +28,8 @@ type Hooks struct {
 	LateAnswer func(broker string, c messaging.Completion)
 	// LateCommit: rows became visible behind a published row of their key.
 	LateCommit func(d messaging.DestinationName, rows int)
+	// Overtook: rows were stored although the broker refused an earlier one of their key.
+	Overtook func(d messaging.DestinationName, rows int)
 	// TakenOver: rows in the window of a dead relay became AMBIGUOUS.
 	TakenOver func(d messaging.DestinationName, rows int64)
 	// Weak: confirmed below the level that the profile asks for.
@@ -57,6 +59,7 @@ func (h *Hooks) setDefaults() {
 	nop(&h.LateConfirmed, func(messaging.DestinationName, int) {})
 	nop(&h.LateAnswer, func(string, messaging.Completion) {})
 	nop(&h.LateCommit, func(messaging.DestinationName, int) {})
+	nop(&h.Overtook, func(messaging.DestinationName, int) {})
 	nop(&h.TakenOver, func(messaging.DestinationName, int64) {})
 	nop(&h.Weak, func(messaging.DestinationName, int) {})
 	nop(&h.Breaker, func(string, messaging.DestinationName, BreakerState, string) {})

@@ -75,6 +75,7 @@ func (p *pump) settle(k *key) {
 	// otherwise the later one would be the head.
 	written := slices.ContainsFunc(results, func(f *flight) bool { return !f.end.asItWas && !f.end.passed() })
 	broken := false // a row before was not stored
+	p.countHoles(results)
 	for _, f := range results {
 		switch {
 		case f.end.passed():
@@ -104,6 +105,23 @@ func (p *pump) settle(k *key) {
 		p.goOn(k, queue)
 	}
 	k.forget()
+}
+
+// countHoles tells of rows that were stored although an earlier one of their key and call was refused: the adapter promised
+// a prefix, and what the broker did broke it.
+func (p *pump) countHoles(results []*flight) {
+	refused, holes := false, 0
+	for _, f := range results {
+		switch {
+		case f.result.Completion == messaging.Rejected && !f.end.passed():
+			refused = true
+		case refused && f.result.Completion == messaging.Confirmed:
+			holes++
+		}
+	}
+	if holes > 0 {
+		p.r.c.Hooks.Overtook(p.d.Name, holes)
+	}
 }
 
 // goOn sends what waited behind a call that was confirmed: all of it where a prefix is kept, else the next row.

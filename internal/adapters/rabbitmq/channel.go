@@ -231,6 +231,9 @@ func (c *channel) settle(e *entry) {
 
 // conclude gives the verdict that the broker's answer means.
 func (c *channel) conclude(e *entry, ack bool) {
+	if !ack || e.returned {
+		c.pipe.publisher.adapter.proofs.disprove(e.route.proofKey())
+	}
 	switch {
 	case !ack:
 		e.resolve(refused(failNacked))
@@ -328,6 +331,7 @@ func (c *channel) seal() {
 	for _, l := range rest {
 		switch {
 		case l.returned: // the broker said that no queue took it
+			c.pipe.publisher.adapter.proofs.disprove(l.e.route.proofKey())
 			l.e.resolve(refused(failUnroutable))
 		case l.acked:
 			c.conclude(l.e, true)

@@ -46,6 +46,16 @@ func (p *proofs) keep(k proofKey, seen proof) {
 	p.seen[k] = seen
 }
 
+// disprove takes back the promise of a prefix until the next look: the broker refused a message in the middle of others.
+func (p *proofs) disprove(k proofKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if seen, ok := p.seen[k]; ok && seen.prefix {
+		seen.prefix = false
+		p.seen[k] = seen
+	}
+}
+
 // exchangeView, bindingView and queueView are what the management API says, as
 // far as it is needed.
 type exchangeView struct {

@@ -69,7 +69,8 @@ func (p *Publisher) Publish(ctx context.Context, to transport.Endpoint, ms []tra
 
 // KeyPrefix tells whether, of one call's messages of one key, what is stored is a
 // prefix in order: the management API showed that the endpoint's fixed routing
-// key leads into exactly one quorum queue that refuses nothing when it is full.
+// key leads into exactly one quorum queue that refuses nothing when it is full. A message that
+// is refused or returned all the same takes the promise back until the next look.
 func (p *Publisher) KeyPrefix(to transport.Endpoint) bool {
 	r, err := parseRoute(to)
 	if err != nil {
