@@ -1,7 +1,9 @@
 package rabbitmq
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/messaging"
@@ -40,5 +42,41 @@ func TestARefusalTakesThePrefixBack(t *testing.T) {
 				return err == nil && !p.KeyPrefix(to("e", "k"))
 			})
 		})
+	}
+}
+
+// The first message of a channel goes alone, and gets no answer: those behind it are not written, so that they are in no
+// doubt, until patience with the first is over; then a new channel takes them.
+func TestEvidence_BehindAFirstMessageWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	v := bound(t)
+	proxy := newFaultProxy(t, v.Addr())
+	_, p := open(t, through(configFor(t, v), proxy), to("e", "k"))
+	var silent atomic.Bool
+	silent.Store(true)
+	proxy.server(func(f amqpFrame) fate {
+		if f.acks() && silent.Load() {
+			return swallow
+		}
+		return pass
+	})
+	const abandon = 2 * time.Second
+	e := to("e", "k", "abandon-after", abandon)
+	first := brief(t, p, 300*time.Millisecond, e, message("a", `"first"`))
+	behind := brief(t, p, 300*time.Millisecond, e, message("a", `"behind"`)).wait(patience)[0]
+	want(t, behind, messaging.Rejected, messaging.CodeNotSent, messaging.NotTransmitted)
+	if first.missing() != 1 {
+		t.Error("the first one has a verdict, and patience with it is not over")
+	}
+	want(t, first.wait(patience)[0], messaging.Ambiguous, messaging.CodeConfirmTimeout, messaging.MayHaveBeenTransmitted)
+	silent.Store(false)
+	wantConfirmed(t, publish(t, p, e, message("a", `"behind"`), message("a", `"more"`))...)
+	copies := map[string]int{}
+	capture := brokertest.CaptureRabbit(t, v.URL(), "q")
+	for _, m := range capture.Wait(t, 3, patience) {
+		copies[string(m.Body)]++
+	}
+	if copies[`"behind"`] != 1 || copies[`"first"`] != 1 {
+		t.Errorf("the queue has %v, want each once", copies)
 	}
 }
