@@ -175,7 +175,7 @@ select k.lane::integer as lane, k.key::text as key, coalesce(head.message_id, '0
           where p.lane = k.lane and p.status = 'PENDING' and p.seq < head.seq and p.ordering_key = k.key), false)::boolean as untimely
   from (select unnest(@lanes::integer[]) as lane, unnest(@keys::text[]) as key) as k
   left join lateral (
-    select o.message_id, o.seq, o.next_attempt_at,
+    select o.message_id, o.seq, case when o.status <> 'HELD' then o.next_attempt_at end as next_attempt_at, -- only a hand gives it to one
            o.status <> 'HELD' and o.attempts = 0 and o.last_failure_code is distinct from 'RELAY_LOST' as redriven
       from messaging_outbox o
      where o.lane = k.lane and o.ordering_key = k.key and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')

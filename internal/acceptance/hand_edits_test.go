@@ -25,6 +25,13 @@ func TestHandEdits_LanesGoOn(t *testing.T) {
 		"crashes at the end":           `window_lo = 1, window_hi = 0, crashes = 2147483647, owner = gen_random_uuid(), lease_until = '-infinity'`,
 		"crashes below zero":           `crashes = -2147483648, window_lo = 5, window_hi = 5, owner = gen_random_uuid(), lease_until = '-infinity'`,
 		"longest lease":                `lease_ttl = '1 day'`,
+		"no owner":                     `owner = null`,
+		"no owner and a far lease":     `owner = null, lease_until = '9999-01-01'`,
+		"shortest lease":               `lease_ttl = '0'`,
+		"number too far":               `window_no = 9223372036854775807`,
+		"number set back":              `window_no = 0`,
+		"number of a dead owner":       `window_no = 9223372036854775807, window_lo = 1, window_hi = 5, owner = gen_random_uuid(), lease_until = '-infinity'`,
+		"solo and below zero":          `solo = true, low_seq = -5, changes = -9223372036854775808`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
