@@ -99,12 +99,15 @@ returning l.lane, l.epoch, l.changes, l.window_no,
 
 -- name: MarkLostIDs :one
 -- Take-over, first half: the rows that the dead owner had taken from the waiting and deferred indexes. Both halves match
--- number 0 alone, which the last step ends.
+-- number 0 alone, which the last step ends. A row behind a waiting one of its key is no head, in the window or not: it
+-- waits, and is not due.
 with own as (
   select l.lane, l.window_ids, l.solo from messaging_outbox_lane l
    where l.lane = @lane::integer and l.owner = @owner::uuid and l.epoch = @epoch::bigint and l.window_no = 0 and l.window_ids is not null for update
 ), lost as materialized (
-  select m.message_id, row_number() over (partition by m.ordering_key order by m.seq) = 1 as head
+  select m.message_id, not exists (
+           select from messaging_outbox w
+            where w.lane = own.lane and w.ordering_key = m.ordering_key and w.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and w.seq < m.seq) as head
     from own, messaging_outbox m
    where m.message_id = any(own.window_ids) and m.lane = own.lane and m.status not in ('PUBLISHED', 'PARKED')
 ), marked as (
@@ -136,11 +139,14 @@ with lease as (
 ), own as (
   select lease.lane, lease.window_lo, lease.window_hi, lease.solo from lease where lease.window_no = 0
 ), page as materialized (
-  select m.message_id, m.ordering_key, m.seq from own, messaging_outbox m
+  select m.message_id, m.lane, m.ordering_key, m.seq from own, messaging_outbox m
    where m.lane = own.lane and m.status = 'PENDING' and m.seq >= own.window_lo and m.seq <= own.window_hi
    order by m.seq limit @step
 ), lost as materialized (
-  select page.message_id, row_number() over (partition by page.ordering_key order by page.seq) = 1 as head from page
+  select f.message_id, f.first and not exists (
+           select from messaging_outbox w
+            where w.lane = f.lane and w.ordering_key = f.ordering_key and w.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and w.seq < f.seq) as head
+    from (select page.*, row_number() over (partition by page.ordering_key order by page.seq) = 1 as first from page) as f
 ), marked as (
   update messaging_outbox o
      set status = case when own.solo and o.crash_attempts::bigint + 1 >= @most::integer then 'PARKED' else 'AMBIGUOUS' end::messaging_outbox_state,

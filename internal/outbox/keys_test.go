@@ -102,6 +102,27 @@ func TestParkedHeadBlocksItsKey(t *testing.T) {
 	}
 }
 
+// A row of the window that stands behind a waiting one of its key is in doubt and waits: it is not due beside its head.
+func TestATakeOverMakesOnlyHeadsDue(t *testing.T) {
+	t.Parallel()
+	b, l, pending, byID := taken(t, false)
+	if _, err := b.db.Exec(t.Context(), `update messaging_outbox_lane set window_ids = null where lane = $1`, l.Lane); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.db.Exec(t.Context(), `update messaging_outbox set status = 'RETRYABLE_FAILURE', next_attempt_at = now() + interval '1 hour' where message_id = $1`, byID); err != nil {
+		t.Fatal(err)
+	}
+	if rows, _, err := b.store.TakeOver(t.Context(), l, true, false, 3); err != nil || rows != 1 {
+		t.Fatalf("take-over marked %d rows, %v, want 1", rows, err)
+	}
+	if st, _, _ := b.status(t, pending); st != "AMBIGUOUS" {
+		t.Errorf("the row is %s", st)
+	}
+	if due, err := b.store.DueKeys(t.Context(), []int32{l.Lane}); err != nil || len(due) != 0 {
+		t.Errorf("due keys: %v, %v, want none while the head waits", due, err)
+	}
+}
+
 // A row that was lost alone too often is parked; where the policy says so it does not hold its key.
 func TestARowParkedByATakeOverFollowsThePolicy(t *testing.T) {
 	t.Parallel()
