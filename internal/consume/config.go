@@ -42,6 +42,8 @@ type Config struct {
 	ParkUnhandled bool
 	// Stages are the places of the policy's [Stages], in their order.
 	Stages []transport.Endpoint
+	// StagesReturn says that the broker brings a stage's messages back by itself, so that nobody reads the stages.
+	StagesReturn bool
 	// DeadLetters, and Parking by place.
 	DeadLetters *transport.Endpoint
 	Parking     map[messaging.Parking]transport.Endpoint

@@ -76,6 +76,9 @@ func New(c Config) (*Consumer, error) {
 	return k, nil
 }
 
+// Name is the consumer's name.
+func (k *Consumer) Name() messaging.ConsumerName { return k.c.Name }
+
 // Start subscribes. Deliveries come until Stop.
 func (k *Consumer) Start(ctx context.Context) error {
 	k.mu.Lock()
@@ -86,9 +89,13 @@ func (k *Consumer) Start(ctx context.Context) error {
 	k.state = started
 	k.mu.Unlock()
 	k.work.Go(k.dispatch)
+	read := k.c.Stages
+	if k.c.StagesReturn {
+		read = nil
+	}
 	edge, err := k.c.Adapter.Subscribe(ctx, transport.Subscription{
 		Endpoint: k.c.Endpoint, Consumer: k.c.Name, Prefetch: k.c.Prefetch, MaxBufferedBytes: k.c.MaxBufferedBytes,
-		Strict: k.c.strict() && k.c.Concurrency == 1, Extra: k.c.Stages,
+		Strict: k.c.strict() && k.c.Concurrency == 1, Extra: read,
 	}, (*sink)(k))
 	if err != nil {
 		k.end()
@@ -200,17 +207,19 @@ type Status struct {
 }
 
 // Ready tells whether the consumer works: nothing is stuck, and no unit waits for somebody's help.
-func (s Status) Ready() bool {
+func (s Status) Ready() bool { return s.Reason() == "" }
+
+// Reason is why it does not work, "" where it does: "stuck", or a reason to pause that needs somebody's help.
+func (s Status) Reason() string {
 	if s.Stuck > 0 {
-		return false
+		return "stuck"
 	}
-	for reason := range s.Paused {
-		switch reason {
-		case reasonHandover, reasonExhausted, reasonOutage, reasonNoPlace:
-			return false
+	for _, reason := range []string{reasonNoPlace, reasonExhausted, reasonHandover, reasonOutage} {
+		if s.Paused[reason] != nil {
+			return reason
 		}
 	}
-	return true
+	return ""
 }
 
 // Status gives what the consumer did a moment ago.

@@ -108,7 +108,7 @@ func TestC18_APanicIsOneFailedAttempt(t *testing.T) {
 		func() { panic(errTest) },
 		func() { panic(struct{ A int }{1}) },
 		func() { _ = make([]int, len(w.c.Name))[len(w.c.Name)] }, // out of range
-		func() { panic(nil) }, //nolint:govet // on purpose
+		func() { panic(nil) },                                    //nolint:govet // on purpose
 		runtime.Goexit,
 	}
 	w.put("", 0, 120)

@@ -75,7 +75,7 @@ func (k *Consumer) publish(h *handover) {
 // handedOver settles the source, or tries again.
 func (k *Consumer) handedOver(h *handover, r messaging.PublishResult) {
 	k.handing--
-	k.c.Hooks.handedOver(h.to.Name, r.Completion, h.failure)
+	k.c.Hooks.handedOver(h.to.Name, h.i.outcome, r.Completion, h.failure)
 	if r.Completion == messaging.Confirmed {
 		k.handoverOver(h)
 		k.finish(h.i)

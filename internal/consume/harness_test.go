@@ -96,7 +96,7 @@ func newWorld(t testing.TB, topic bool, change func(*consume.Config), o ...messa
 				defer w.mu.Unlock()
 				w.ended[outcome]++
 			},
-			HandedOver: func(_ messaging.DestinationName, c messaging.Completion, _ messaging.Failure) {
+			HandedOver: func(_ messaging.DestinationName, _ string, c messaging.Completion, _ messaging.Failure) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.hands = append(w.hands, c)

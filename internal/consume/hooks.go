@@ -14,8 +14,9 @@ type Hooks struct {
 	Handled func(t messaging.MessageType, outcome string, took time.Duration)
 	// Retried is told every further attempt that was decided.
 	Retried func(mode messaging.Mode, f messaging.Failure)
-	// HandedOver is told every publish to a stage, dead-letter queue or parking place: CONFIRMED, AMBIGUOUS or REJECTED.
-	HandedOver func(to messaging.DestinationName, completion messaging.Completion, f messaging.Failure)
+	// HandedOver is told every publish to a stage, dead-letter queue or parking place: the message's outcome if it is
+	// confirmed, and what the broker said.
+	HandedOver func(to messaging.DestinationName, outcome string, completion messaging.Completion, f messaging.Failure)
 	// Settled is told every settlement.
 	Settled func(verb string, r messaging.SettlementResult, took time.Duration)
 	// Ended is told once for each message: SUCCESS, DEAD_LETTERED, PARKED, MOVED, RETURNED, REJECTED, IGNORED, SKIPPED or
@@ -58,9 +59,9 @@ func (h *Hooks) retried(m messaging.Mode, f messaging.Failure) {
 	}
 }
 
-func (h *Hooks) handedOver(to messaging.DestinationName, c messaging.Completion, f messaging.Failure) {
+func (h *Hooks) handedOver(to messaging.DestinationName, outcome string, c messaging.Completion, f messaging.Failure) {
 	if h.HandedOver != nil {
-		h.HandedOver(to, c, f)
+		h.HandedOver(to, outcome, c, f)
 	}
 }
 

@@ -28,6 +28,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	o := newObserver(t, nil)
 	everything(t, o, "order-events", "kafka-primary")
+	consumers(t, o)
 	err = o.CollectTable(time.Second, func(context.Context) ([]observe.TableRows, error) {
 		return []observe.TableRows{{Rows: map[string]int64{"PENDING": 1}, Lanes: map[string]int64{"FREE": 1}}}, nil
 	})

@@ -13,7 +13,7 @@ type line struct {
 	level                                        slog.Level
 	message                                      string
 	broker, destination, outcome, category, code string
-	operation, err, stage                        string
+	operation, err, stage, consumer              string
 }
 
 // limiter writes the first event of a kind at once and further ones, summed up,
@@ -101,6 +101,7 @@ func (l *limiter) write(kind line, count int) {
 	attrs := make([]slog.Attr, 0, 8)
 	for _, a := range []struct{ key, value string }{
 		{"broker", kind.broker},
+		{"consumer", kind.consumer},
 		{"destination", kind.destination},
 		{"outcome", kind.outcome},
 		{"category", kind.category},

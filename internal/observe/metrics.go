@@ -21,10 +21,14 @@ type metrics struct {
 	slowStart     *prometheus.GaugeVec
 	retention     *prometheus.CounterVec
 	buildInfo     *prometheus.GaugeVec
+
+	consume consumeMetrics
 }
 
 func newMetrics() *metrics {
 	return &metrics{
+		consume: newConsumeMetrics(),
+
 		publishMessages: counters("messaging_publish_messages_total", "Messages by their final outcome: confirmed, or given up.", "destination", "outcome"),
 		publishAttempts: counters("messaging_publish_attempts_total", "Publishes handed to a broker, by what it proved; a message may need several.", "destination", "broker", "outcome"),
 		publishConfirm: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -48,10 +52,10 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{
+	return append(m.consume.all(),
 		m.publishMessages, m.publishAttempts, m.publishConfirm, m.publishInFlight, m.publishBuffered, m.publishLateAnswers,
 		m.outcomes, m.lostLease, m.lateConfirmed, m.lateCommit, m.overtook, m.breaker, m.slowStart, m.retention, m.buildInfo,
-	}
+	)
 }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {

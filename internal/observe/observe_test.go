@@ -145,11 +145,30 @@ func everything(t *testing.T, o *observe.Observer, to messaging.DestinationName,
 	o.Trouble("renew the lease", errors.New("connection refused"))
 }
 
+// consumers calls everything that there is for a consumer.
+func consumers(t *testing.T, o *observe.Observer) {
+	t.Helper()
+	o.Delivered("projection", true)
+	o.Handled("projection", "SUCCESS", time.Millisecond)
+	o.Consumed("projection", "", "SUCCESS")
+	o.Retried("projection", messaging.ModePausePartition, *timeout.Failure)
+	o.HandedOver("projection", "order-dlq", "PARKED", messaging.Confirmed, *timeout.Failure)
+	o.Settled("projection", "ACK", messaging.SettlementResult{Status: messaging.SettlementUnknown, Failure: timeout.Failure}, time.Millisecond)
+	o.Paused("projection", "dlq-outage", true)
+	err := o.CollectConsumers(func() []observe.ConsumerState {
+		return []observe.ConsumerState{{Consumer: "projection", Running: 1, Paused: []string{"dlq-outage"}}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The names and labels are read by dashboards and alarms.
 func TestMetricNamesAndLabels(t *testing.T) {
 	t.Parallel()
 	o := newObserver(t, nil)
 	everything(t, o, "order-events", "kafka-primary")
+	consumers(t, o)
 	if err := o.CollectTable(time.Second, func(context.Context) ([]observe.TableRows, error) {
 		return []observe.TableRows{{Destination: "order-events", Rows: map[string]int64{"PENDING": 1}, Lanes: map[string]int64{"LEASED": 1}, Oldest: time.Second}}, nil
 	}); err != nil {
@@ -161,12 +180,22 @@ func TestMetricNamesAndLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
+		"messaging_consume_deliveries_total{consumer,status}",
+		"messaging_consume_messages_total{consumer,outcome,type}",
+		"messaging_consumer_paused{consumer,reason}",
+		"messaging_handler_seconds{consumer,outcome}",
+		"messaging_handlers_running{consumer}",
+		"messaging_handlers_stuck{consumer}",
+		"messaging_handovers_total{consumer,reason,status}",
 		"messaging_publish_attempts_total{broker,destination,outcome}",
 		"messaging_publish_buffered_bytes{broker}",
 		"messaging_publish_confirm_seconds{destination}",
 		"messaging_publish_in_flight{broker}",
 		"messaging_publish_late_answers_total{broker,outcome}",
 		"messaging_publish_messages_total{destination,outcome}",
+		"messaging_retries_total{category,consumer,stage}",
+		"messaging_settlement_seconds{consumer,verb}",
+		"messaging_settlements_total{consumer,outcome,verb}",
 		"relay_breaker_state{broker,destination,state}",
 		"relay_build_info{version}",
 		"relay_lanes{destination,status}",

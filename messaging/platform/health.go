@@ -11,6 +11,7 @@ type readyBody struct {
 	Ready        bool            `json:"ready"`
 	Reasons      []string        `json:"reasons"`
 	Destinations []readyPartBody `json:"destinations"`
+	Consumers    []readyPartBody `json:"consumers"`
 }
 
 type readyPartBody struct {
@@ -25,13 +26,21 @@ func (p *Platform) readiness() readyBody {
 	p.mu.Lock()
 	state, destinations := p.state, maps.Clone(p.destinations)
 	p.mu.Unlock()
-	body := readyBody{Reasons: []string{}, Destinations: []readyPartBody{}}
+	body := readyBody{Reasons: []string{}, Destinations: []readyPartBody{}, Consumers: []readyPartBody{}}
 	for _, name := range slices.Sorted(maps.Keys(destinations)) {
 		part := readyPartBody{Name: string(name), Ready: !destinations[name].Weak()}
 		if !part.Ready {
 			part.Reason = messaging.CodeProofLost
 		}
 		body.Destinations = append(body.Destinations, part)
+	}
+	for _, c := range p.allConsumers() {
+		s := c.Status()
+		part := readyPartBody{Name: string(c.Name()), Ready: s.Ready()}
+		if !part.Ready {
+			part.Reason = s.Reason()
+		}
+		body.Consumers = append(body.Consumers, part)
 	}
 	if state >= draining {
 		body.Reasons = append(body.Reasons, "the service is stopping")

@@ -1,6 +1,12 @@
 package platform
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/backend-skeleton/relay/internal/consume"
 	"github.com/backend-skeleton/relay/internal/observe"
 	"github.com/backend-skeleton/relay/internal/publish"
 	"github.com/backend-skeleton/relay/messaging"
@@ -36,7 +42,11 @@ func (p *Platform) newObserver() (*observe.Observer, error) {
 	for name, d := range p.c.Messaging.Destinations {
 		brokerOf[messaging.DestinationName(name)] = d.Broker
 	}
-	return observe.New(observe.Config{Logger: p.log, Destinations: brokerOf, Version: version()})
+	o, err := observe.New(observe.Config{Logger: p.log, Destinations: brokerOf, Version: version()})
+	if err != nil {
+		return nil, err
+	}
+	return o, o.CollectConsumers(p.consumerStates)
 }
 
 // publishHooks tell the metrics, the log and the service's own hooks.
@@ -77,4 +87,55 @@ func (p *Platform) publishHooks() publish.Hooks {
 			}
 		},
 	}
+}
+
+// ConsumeEvent is what became of one delivery.
+type ConsumeEvent struct {
+	Consumer messaging.ConsumerName
+	Type     messaging.MessageType
+	// Outcome is SUCCESS, DEAD_LETTERED, PARKED, MOVED, RETURNED, REJECTED, IGNORED, SKIPPED or UNSETTLED.
+	Outcome string
+	// OrderBroken says that later messages of its key go on without it.
+	OrderBroken bool
+}
+
+// ConsumeObserver is told what became of every delivery. It must not block.
+type ConsumeObserver interface{ ObserveConsume(ConsumeEvent) }
+
+// consumeHooks tell the metrics, the log and the service's own hooks.
+func (p *Platform) consumeHooks(name messaging.ConsumerName) consume.Hooks {
+	return consume.Hooks{
+		Delivered: func(redelivered bool) { p.watch.Delivered(name, redelivered) },
+		Handled: func(_ messaging.MessageType, outcome string, took time.Duration) {
+			p.watch.Handled(name, outcome, took)
+		},
+		Retried: func(m messaging.Mode, f messaging.Failure) { p.watch.Retried(name, m, f) },
+		HandedOver: func(to messaging.DestinationName, outcome string, c messaging.Completion, f messaging.Failure) {
+			p.watch.HandedOver(name, to, outcome, c, f)
+		},
+		Settled: func(verb string, r messaging.SettlementResult, took time.Duration) {
+			p.watch.Settled(name, verb, r, took)
+		},
+		Ended: func(t messaging.MessageType, outcome string, broken bool) {
+			p.watch.Consumed(name, t, outcome)
+			for _, o := range p.o.Observe {
+				if o, ok := o.(ConsumeObserver); ok {
+					o.ObserveConsume(ConsumeEvent{Consumer: name, Type: t, Outcome: outcome, OrderBroken: broken})
+				}
+			}
+		},
+		Paused: func(reason string, paused bool) { p.watch.Paused(name, reason, paused) },
+		Panicked: func(t messaging.MessageType, value any, stack []byte) { // the value may quote the payload
+			p.log.Error("a handler panicked", "consumer", name, "type", t, "value", fmt.Sprintf("%T", value), "stack", string(stack))
+		},
+	}
+}
+
+// consumerStates are what the consumers are doing, for the metrics.
+func (p *Platform) consumerStates() (out []observe.ConsumerState) {
+	for _, c := range p.allConsumers() {
+		s := c.Status()
+		out = append(out, observe.ConsumerState{Consumer: c.Name(), Running: s.Running, Stuck: s.Stuck, Paused: slices.Sorted(maps.Keys(s.Paused))})
+	}
+	return out
 }

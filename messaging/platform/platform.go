@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/backend-skeleton/relay/internal/config"
+	"github.com/backend-skeleton/relay/internal/consume"
 	"github.com/backend-skeleton/relay/internal/observe"
 	"github.com/backend-skeleton/relay/internal/publish"
 	"github.com/backend-skeleton/relay/messaging"
@@ -39,6 +40,7 @@ type Platform struct {
 	state        state
 	brokers      map[string]*broker
 	destinations map[messaging.DestinationName]*publish.Destination
+	consumers    map[messaging.ConsumerName]*consume.Consumer
 }
 
 type state uint8
@@ -87,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Platform, error) {
 	p := &Platform{
 		c: c, o: o, log: o.Logger, codecs: codecs, opened: time.Now(), starting: ctx,
 		brokers: map[string]*broker{}, destinations: map[messaging.DestinationName]*publish.Destination{},
-		replies: map[string]*publish.Replies{},
+		replies: map[string]*publish.Replies{}, consumers: map[messaging.ConsumerName]*consume.Consumer{},
 	}
 	p.living, p.die = context.WithCancel(context.WithoutCancel(ctx))
 	if p.watch, err = p.newObserver(); err != nil {

@@ -16,7 +16,9 @@ const farewell = 5 * time.Second
 // Run blocks until ctx ends; then it drains and closes everything, at most within relay.drain (30 s) and a short farewell
 // to each broker. A stop that was asked for is no error. It is called once.
 //
-// The order of the end: publishes get ErrClosed; confirms of what is on its way are waited for; then the connections end.
+// The order of the end: consumers take nothing more and begin no handler and no retry; publishes from outside handlers get
+// ErrClosed; handlers end, and what they gave is published, confirmed and settled; then every publish is refused, confirms
+// of what is on its way are waited for, and the connections end. A consumer that cannot begin ends Run with its error.
 func (p *Platform) Run(ctx context.Context) error {
 	p.mu.Lock()
 	if p.state != created {
@@ -27,10 +29,13 @@ func (p *Platform) Run(ctx context.Context) error {
 	p.mu.Unlock()
 	p.log.Info("platform starts", "environment", p.c.Messaging.Environment, "version", version())
 	p.around.Go(func() { p.watch.Run(p.living) })
-	<-ctx.Done()
+	failed := p.startConsumers(ctx)
+	if failed == nil {
+		<-ctx.Done()
+	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.c.Relay.Drain.Std())
 	defer cancel()
-	err := p.Close(limited)
+	err := errors.Join(failed, p.Close(limited))
 	p.log.Info("platform ended")
 	return err
 }
@@ -54,7 +59,10 @@ func (p *Platform) Close(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 
-	var errs []error
+	for _, b := range publishing {
+		b.Drain()
+	}
+	errs := p.stopConsumers(ctx)
 	for _, b := range publishing {
 		if err := b.Close(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("close the publisher of broker %s: %w", b.Name(), err))
