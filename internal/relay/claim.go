@@ -96,6 +96,9 @@ func mayHaveWindows(lanes []*lane) {
 func (p *pump) takePlaces(want int) int {
 	want = p.breaker.room(p.broker.breaker.room(want, len(p.flights)), len(p.flights))
 	n := p.broker.slots.take(want, p.places, p.box)
+	if n == 0 && want > 0 { // it is woken sooner if places come free
+		p.wakeBy(time.Now().Add(standing + standing/4))
+	}
 	p.places += n
 	return n
 }

@@ -98,11 +98,18 @@ func (p *pump) takeOver(ctx context.Context) bool {
 		p.r.c.Hooks.TakenOver(p.d.Name, rows)
 		p.due[l] = true
 	}
-	if !p.rebuild(ctx, []*lane{l}) {
+	n := 1
+	for n < len(p.taking) && !p.taking[n].lease.OpenWindow {
+		n++
+	}
+	taken := p.taking[:n]
+	if !p.rebuild(ctx, taken) {
 		return false
 	}
-	p.taking = p.taking[1:]
-	l.ready = true
+	for _, l := range taken {
+		l.ready = true
+	}
+	p.taking = p.taking[n:]
 	return true
 }
 
