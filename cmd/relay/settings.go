@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+
 	edges "github.com/backend-skeleton/relay/internal/brokers"
+	"github.com/backend-skeleton/relay/internal/cli"
 	"github.com/backend-skeleton/relay/internal/config"
 	"github.com/backend-skeleton/relay/internal/observe"
 	"github.com/backend-skeleton/relay/internal/outbox"
@@ -80,6 +83,11 @@ func hooks(o *observe.Observer) relaying.Hooks {
 		Breaker: func(broker string, d messaging.DestinationName, s relaying.BreakerState, reason string) {
 			o.Breaker(broker, d, s.String(), reason)
 		},
-		SlowStart: o.SlowStart, Unknown: o.Unknown, Pruned: o.Pruned, Trouble: o.Trouble,
+		SlowStart: o.SlowStart, Unknown: o.Unknown, Pruned: o.Pruned,
+		Trouble: func(operation string, err error) {
+			if !errors.Is(err, cli.ErrAskedLately) { // whoever asked has told it
+				o.Trouble(operation, err)
+			}
+		},
 	}
 }

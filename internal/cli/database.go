@@ -120,6 +120,7 @@ func poolConfig(url config.DatabaseURL, o Options) (*pgxpool.Config, error) {
 		c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 0, 0
 		c.AfterConnect = nameTypes
 	}
+	new(reconnects).share(c.ConnConfig)
 	c.BeforeConnect = func(_ context.Context, session *pgx.ConnConfig) error { return rotate(url, session) }
 	return c, nil
 }
