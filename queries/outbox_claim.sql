@@ -124,7 +124,8 @@ with req as (
        where not @ordered::boolean and o.lane = r.lane and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
          and o.ordering_key is not null and (o.status = 'HELD' or o.next_attempt_at is null) and o.destination = @destination
          and o.message_id <> all(@unresolved::uuid[])
-       order by o.ordering_key, o.seq limit r.lim)) t) m
+       order by o.ordering_key, o.seq limit r.lim)
+      limit case when @solo::boolean then 1 end) t) m -- one row alone, of whichever kind
    where m.bytes <= @max_bytes::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l

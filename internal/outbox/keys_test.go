@@ -170,6 +170,26 @@ func TestDeferredRowsWithoutKey(t *testing.T) {
 	}
 }
 
+// A solo window names one row, also where rows of both kinds could go: a due one, and one that another order held back.
+func TestASoloWindowNamesOneRow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 10*time.Second)
+	b.add(t, "k")
+	b.add(t, "k")
+	if _, err := b.db.Exec(t.Context(), `update messaging_outbox set status = case when seq % 2 = 0 then 'HELD' else 'RETRYABLE_FAILURE' end::messaging_outbox_state,
+	  next_attempt_at = case when seq % 2 = 1 then now() end`); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range b.takeAll(t, b.store, false) {
+		for _, solo := range []bool{true, false} {
+			rows, err := b.store.ClaimDeferred(t.Context(), destination, []outbox.LaneClaim{{Step: step(l.Lane, l.Epoch), Limit: 1, Solo: solo}}, false, nil, 1<<20)
+			if err != nil || len(rows) > 0 && (len(rows) == 1) != solo {
+				t.Errorf("solo %t: %d rows, %v", solo, len(rows), err)
+			}
+		}
+	}
+}
+
 func TestScheduledRowsTakeTheirPlace(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 10*time.Second)

@@ -85,7 +85,7 @@ func (p *pump) claimDeferred(ctx context.Context, lanes []*lane, rows int, solo 
 	for _, l := range lanes {
 		byNumber[l.lease.Lane] = l
 		claims = append(claims, outbox.LaneClaim{
-			Step: l.step(), Limit: int32(min(per, l.limit(p.r.c.Batch))), Open: l.openWindow(), Solo: solo,
+			Step: l.step(), Limit: int32(min(per, l.limit(p.r.c.Batch), l.roomForIDs()/2)), Open: l.openWindow(), Solo: solo,
 		})
 	}
 	skip := make([]uuid.UUID, 0, len(p.unresolved)+len(p.flights))

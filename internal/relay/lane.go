@@ -112,8 +112,11 @@ func (l *lane) limit(batch int) int {
 	return max(batch, 1)
 }
 
-// crowded tells whether the window names as many rows as it may.
-func (l *lane) crowded() bool { return len(l.ids) >= runLength }
+// crowded tells whether the window names as many rows as it may, but for one of each kind of deferred rows.
+func (l *lane) crowded() bool { return l.roomForIDs() < 2 }
+
+// roomForIDs is how many more rows the window may name.
+func (l *lane) roomForIDs() int { return runLength - len(l.ids) }
 
 // validUntil tells whether the lease lasts until the given time.
 func (l *lane) validUntil(t time.Duration) bool { return int64(t) <= l.valid.Load() }

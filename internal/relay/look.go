@@ -116,6 +116,28 @@ func (p *pump) look(ctx context.Context, now time.Time, rows int, only *lane) bo
 	return len(heads) == 0 || p.claimRuns(ctx, heads, byName, rows, only != nil)
 }
 
+// fitWindows leaves out keys that a lane's window has no room for, and shortens the runs of the others to what every window
+// takes: it names so many rows at most, and after crashes fewer.
+func (p *pump) fitWindows(keys []outbox.Key, byName map[outbox.Key]*key, run int) (fit []outbox.Key, length int) {
+	room := func(l *lane) int {
+		if crashed(l) {
+			return min(l.roomForIDs(), max(l.limit(p.r.c.Batch)-l.open, 1))
+		}
+		return l.roomForIDs()
+	}
+	of := map[*lane]int{}
+	for _, k := range keys {
+		if l := byName[k].lane; of[l] < room(l) {
+			of[l]++
+			fit = append(fit, k)
+		}
+	}
+	for l, n := range of {
+		run = min(run, room(l)/n)
+	}
+	return fit, run
+}
+
 // claimRuns takes heads that may go now, each with what waits behind it where the adapter keeps a prefix.
 func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outbox.Key]*key, rows int, solo bool) bool {
 	run := 1
@@ -125,6 +147,7 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 	if rows > 0 {
 		keys = keys[:1]
 	}
+	keys, run = p.fitWindows(keys, byName, run)
 	want := min(len(keys)*run, runLength)
 	places := p.takePlaces(want)
 	if places == 0 || !p.reserve(rows) {

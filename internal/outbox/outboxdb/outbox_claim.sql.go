@@ -67,8 +67,8 @@ with req as (
              o.attempts, o.ambiguous_attempts, o.version, o.status::text as status
         from messaging_outbox o
        where o.lane = r.lane and o.status in ('RETRYABLE_FAILURE', 'AMBIGUOUS') and o.next_attempt_at <= clock_timestamp()
-         and o.destination = $7 and (not $8::boolean or o.ordering_key is null)
-         and o.message_id <> all($9::uuid[])
+         and o.destination = $8 and (not $9::boolean or o.ordering_key is null)
+         and o.message_id <> all($10::uuid[])
        order by o.next_attempt_at limit r.lim)
       union all
       (select o.seq, o.message_id, o.lane, o.message_type, o.schema_version, o.content_type, o.producer, o.partition_key,
@@ -76,14 +76,15 @@ with req as (
              o.schema_ref, o.claim_check, o.redrive_id, o.redrive_count, o.headers, o.payload, o.occurred_at, o.created_at,
              o.attempts, o.ambiguous_attempts, o.version, o.status::text as status
         from messaging_outbox o
-       where not $8::boolean and o.lane = r.lane and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
-         and o.ordering_key is not null and (o.status = 'HELD' or o.next_attempt_at is null) and o.destination = $7
-         and o.message_id <> all($9::uuid[])
-       order by o.ordering_key, o.seq limit r.lim)) t) m
-   where m.bytes <= $10::bigint or m.bytes = octet_length(m.payload)
+       where not $9::boolean and o.lane = r.lane and o.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS')
+         and o.ordering_key is not null and (o.status = 'HELD' or o.next_attempt_at is null) and o.destination = $8
+         and o.message_id <> all($10::uuid[])
+       order by o.ordering_key, o.seq limit r.lim)
+      limit case when $7::boolean then 1 end) t) m -- one row alone, of whichever kind
+   where m.bytes <= $11::bigint or m.bytes = octet_length(m.payload)
 ), win as (
   update messaging_outbox_lane l
-     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $11::boolean, window_no = r.number,
+     set window_lo = nullif(r.lo, 0), window_hi = nullif(r.hi, 0), solo = $7::boolean, window_no = r.number,
          window_ids = (select array_agg(i.id) from (
              select i.id from (select unnest($12::integer[]) as lane, unnest($13::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
@@ -105,11 +106,11 @@ type ClaimDeferredParams struct {
 	OpenLo      []int64
 	OpenHi      []int64
 	Numbers     []int64
+	Solo        bool
 	Destination string
 	Ordered     bool
 	Unresolved  []uuid.UUID
 	MaxBytes    int64
-	Solo        bool
 	IDLanes     []int32
 	Ids         []uuid.UUID
 	Owner       uuid.UUID
@@ -154,11 +155,11 @@ func (q *Queries) ClaimDeferred(ctx context.Context, arg ClaimDeferredParams) ([
 		arg.OpenLo,
 		arg.OpenHi,
 		arg.Numbers,
+		arg.Solo,
 		arg.Destination,
 		arg.Ordered,
 		arg.Unresolved,
 		arg.MaxBytes,
-		arg.Solo,
 		arg.IDLanes,
 		arg.Ids,
 		arg.Owner,
