@@ -19,9 +19,9 @@ func TestB81_NoTransactionWaitsForABroker(t *testing.T) {
 			w := newWorld(t, withKafka(true), withRabbit(true), withDatabase(dbtest.OwnDatabase()))
 			w.set("relay", m{"attempts": 1000})
 			proxy := map[string]*brokertest.Proxy{kafkaDestination: w.kafkaProxy, rabbitDestination: w.rabbitProxy}[destination]
-			w.insert(destination, 1, 0)
+			w.insert(destination, 50, 10) // opens what the same keys go through later
 			p := w.start()
-			w.published(30*time.Second, 1)
+			w.published(30*time.Second, 50)
 			capture := w.capture(destination)
 			proxy.Stall()
 			ids := w.insert(destination, 50, 10)
@@ -61,7 +61,7 @@ func TestB81_NoTransactionWaitsForABroker(t *testing.T) {
 				t.Errorf("the age of the oldest row rose %d times, to %.1f s", rises, age)
 			}
 			proxy.Resume()
-			w.published(time.Minute, 51)
+			w.published(time.Minute, 100)
 			capture.WaitFor(t, 10*time.Second, ids...)
 		})
 	}
