@@ -40,6 +40,7 @@ but the load is real: do not point it at servers that others rely on.
 	f.DurationVar(&o.Steady, "steady", 6*time.Second, "length of each steady load")
 	f.IntSliceVar(&batches, "batch", []int{100, 1000}, "columns: the most rows of one lane per claim")
 	f.IntVar(&inFlight, "in-flight", 1000, "most open rows of a broker")
+	f.BoolVar(&o.Full, "full", false, "tables as large as the goals say: 5 M published rows, 1 M dead entries, 1 M messages of 1 KB")
 	f.StringSliceVar(&o.Only, "only", nil, "parts to run: "+strings.Join(bench.Parts(), ", "))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Rows < 1 || o.Repeat < 1 || o.Steady <= 0 || inFlight < 1 {

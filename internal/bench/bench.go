@@ -24,6 +24,8 @@ type Options struct {
 	Repeat int
 	// Steady is how long each steady load lasts. Default 6 s.
 	Steady time.Duration
+	// Full makes the large tables as large as the goals say, instead of in proportion to Rows.
+	Full bool
 	// Only, if not empty, names the parts to run; see [Parts].
 	Only []string
 	// Victim starts a process that calls [Victim] and can be killed, and gives what kills it and waits for its end. Nil
@@ -78,6 +80,13 @@ var parts = []part{
 	{"delay", (*bench).drainDelayed},
 	{"kafka", (*bench).drainKafka},
 	{"rabbitmq", (*bench).drainRabbit},
+	{"keys", (*bench).keyed},
+	{"fleet", (*bench).fleet},
+	{"busy", (*bench).busy},
+	{"published", (*bench).published},
+	{"blocked", (*bench).blocked},
+	{"dead", (*bench).dead},
+	{"memory", (*bench).memory},
 	{"insert", (*bench).insert},
 	{"latency", (*bench).latency},
 	{"many", (*bench).many},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,12 @@ type cell struct {
 	adapter      transport.Adapter
 	rows         int
 	key          keys
+	relays       int // how many drain together; 0 is one
+	payload      int // bytes of a payload; 0 is payloadBytes
+	// before fills the table with what was there before the backlog, and gives what ends it.
+	before func(context.Context) (end func(), err error)
+	// claimed is told how long each claim took that found rows.
+	claimed func(time.Duration)
 }
 
 // drained is what one drain came to.
@@ -35,15 +42,22 @@ type drained struct {
 	relay  time.Duration
 }
 
-// drainOnce loads a backlog and has a relay publish it.
+// drainOnce loads a backlog and has relays publish it.
 func (b *bench) drainOnce(ctx context.Context, c cell) (d drained, err error) {
 	if err := b.place.clear(ctx); err != nil {
 		return d, err
 	}
+	if c.before != nil {
+		end, err := c.before(ctx)
+		if err != nil {
+			return d, err
+		}
+		defer end()
+	}
 	if err := b.place.checkpoint(ctx); err != nil {
 		return d, err
 	}
-	if err := b.place.load(ctx, c.rows, c.destinations, c.key); err != nil {
+	if err := b.place.load(ctx, c.rows, c.destinations, c.key, max(c.payload, 0)); err != nil {
 		return d, err
 	}
 	pool, err := b.place.open(ctx, 8)
@@ -57,25 +71,40 @@ func (b *bench) drainOnce(ctx context.Context, c cell) (d drained, err error) {
 	var left atomic.Int64
 	left.Store(int64(c.rows))
 	finished := make(chan time.Time, 1)
-	r, err := relay.New(b.config(outbox.New(pool, outbox.Config{Name: "bench", LeaseTTL: lease}), c, relay.Hooks{
+	hooks := relay.Hooks{
 		Recorded: func(_ messaging.DestinationName, o messaging.Completion, _ *messaging.Failure, _ string, rows int) {
 			if o == messaging.Confirmed && left.Add(-int64(rows)) == 0 {
 				finished <- time.Now()
 				cancel()
 			}
 		},
-	}))
-	if err != nil {
-		return d, err
+	}
+	if c.claimed != nil {
+		hooks.Claimed = func(_ messaging.DestinationName, rows int, took time.Duration) {
+			if rows > 0 {
+				c.claimed(took)
+			}
+		}
+	}
+	relays := make([]*relay.Relay, max(c.relays, 1))
+	for i := range relays {
+		if relays[i], err = relay.New(b.config(outbox.New(pool, outbox.Config{Name: "bench", LeaseTTL: lease}), c, hooks)); err != nil {
+			return d, err
+		}
 	}
 	before, err := wal(ctx, pool)
 	if err != nil {
 		return d, err
 	}
 	server, own, start := b.place.server.cpu(), ownCPU(), time.Now()
-	err = r.Run(limited)
+	var running sync.WaitGroup
+	errs := make([]error, len(relays))
+	for i, r := range relays {
+		running.Go(func() { errs[i] = r.Run(limited) })
+	}
+	running.Wait()
 	usedServer, usedOwn := b.place.server.cpu()-server, ownCPU()-own
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return d, err
 	}
 	select {
@@ -160,13 +189,18 @@ func (b *bench) drainKafka(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
+	bare, err := b.bare(ctx, k.publish)
+	if err != nil {
+		return err
+	}
+	b.report.bare("Kafka"+b.report.spare, bare)
 	for i, s := range b.o.Settings {
 		for _, hot := range []bool{false, true} {
 			d, err := b.throughKafka(ctx, k, s, hot)
 			if err != nil {
 				return err
 			}
-			b.report.kafka(i, hot, d)
+			b.report.kafka(i, hot, d, bare)
 		}
 	}
 	return nil
@@ -196,12 +230,17 @@ func (b *bench) drainRabbit(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.close()) }()
+	bare, err := b.bare(ctx, q.publish)
+	if err != nil {
+		return err
+	}
+	b.report.bare("RabbitMQ", bare)
 	for i, s := range b.o.Settings {
 		d, err := b.throughRabbit(ctx, q, s)
 		if err != nil {
 			return err
 		}
-		b.report.rabbit(i, d)
+		b.report.rabbit(i, d, bare)
 	}
 	return nil
 }

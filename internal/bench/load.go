@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	mrand "math/rand/v2"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -21,9 +22,16 @@ func keyless(int) any { return nil }
 
 func hotKey(int) any { return "order-1" }
 
-// payload is JSON that does not compress to nothing.
-func payload() []byte {
-	b := make([]byte, payloadBytes)
+// among spreads rows over n keys.
+func among(n int) keys {
+	return func(i int) any { return "order-" + strconv.Itoa(i%n) }
+}
+
+// payload is text that does not compress to nothing.
+func payload() []byte { return payloadOf(payloadBytes) }
+
+func payloadOf(bytes int) []byte {
+	b := make([]byte, bytes)
 	for i := range b {
 		b[i] = byte('a' + mrand.IntN(26))
 	}
@@ -32,9 +40,12 @@ func payload() []byte {
 
 var columns = []string{"message_id", "destination", "message_type", "producer", "ordering_key", "headers", "payload"}
 
-// load inserts rows into the outbox, spread over the destinations.
-func (p *place) load(ctx context.Context, rows int, destinations []string, key keys) error {
-	body := payload()
+// load inserts rows into the outbox, spread over the destinations; 0 bytes are payloadBytes.
+func (p *place) load(ctx context.Context, rows int, destinations []string, key keys, bytes int) error {
+	if bytes == 0 {
+		bytes = payloadBytes
+	}
+	body := payloadOf(bytes)
 	n := 0
 	copied, err := p.pool.CopyFrom(ctx, pgx.Identifier{"messaging_outbox"}, columns, pgx.CopyFromFunc(func() ([]any, error) {
 		if n == rows {

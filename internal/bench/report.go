@@ -125,23 +125,58 @@ func (r *Report) share(i int, name, must, aim string, goal, rate, of float64) {
 
 func (r *Report) delayed(i int, d drained) {
 	r.line("drain, broker needs 2 ms", "", "").set(i, false, "%.0f msg/s", d.rate)
-	r.share(i, "  against no-op", "70 %", "90 %", 0.7, d.rate, r.plain[i])
+	r.share(i, "  2 ms against no-op", "70 %", "90 %", 0.7, d.rate, r.plain[i])
 }
 
-func (r *Report) kafka(i int, hot bool, d drained) {
+// bare is how fast a broker's client publishes alone.
+func (r *Report) bare(broker string, rate float64) {
+	r.all("publish without a relay, "+broker, "", "", false, "%.0f msg/s", rate)
+}
+
+// possible is what a relay could reach that drains and publishes one after the other; 0 is not known.
+func (r *Report) possible(i int, bare float64) float64 {
+	if r.plain[i] == 0 {
+		return 0
+	}
+	return 1 / (1/r.plain[i] + 1/bare)
+}
+
+func (r *Report) kafka(i int, hot bool, d drained, bare float64) {
 	if hot {
 		r.line("drain, Kafka"+r.spare+", one hot key", "", "").set(i, false, "%.0f msg/s", d.rate)
-		r.share(i, "  against keyless", "25 %", "60 %", 0.25, d.rate, r.keyless[i])
+		r.share(i, "  Kafka, one hot key, against keyless", "25 %", "60 %", 0.25, d.rate, r.keyless[i])
 		return
 	}
 	r.keyless[i] = d.rate
 	r.line("drain, Kafka"+r.spare+", keyless", "", "").set(i, false, "%.0f msg/s", d.rate)
-	r.share(i, "  Kafka keyless, share of the floor", "", "", 0, d.rate, r.serial)
+	r.share(i, "  Kafka, share of no-op and client, one after the other", "", "80 %", 0, d.rate, r.possible(i, bare))
+	r.share(i, "  Kafka, share of the serial floor", "", "", 0, d.rate, r.serial)
 }
 
-func (r *Report) rabbit(i int, d drained) {
+func (r *Report) rabbit(i int, d drained, bare float64) {
 	r.line("drain, RabbitMQ quorum queue", "", "").set(i, false, "%.0f msg/s", d.rate)
-	r.share(i, "  RabbitMQ, share of the floor", "", "", 0, d.rate, r.serial)
+	r.share(i, "  RabbitMQ, share of no-op and client, one after the other", "", "80 %", 0, d.rate, r.possible(i, bare))
+	r.share(i, "  RabbitMQ, share of the serial floor", "", "", 0, d.rate, r.serial)
+}
+
+// against sets a rate, and its share of another one.
+func (r *Report) against(i int, name, share, must, aim string, goal, rate, of float64) {
+	r.line(name, "", "").set(i, false, "%.0f msg/s", rate)
+	r.share(i, share+": "+name[strings.LastIndex(name, ", ")+2:], must, aim, goal, rate, of)
+}
+
+func (r *Report) busy(i int, wrote, rate float64) {
+	r.line(fmt.Sprintf("%d writers and a relay at once", writers), "", "").set(i, false, "%.0f tx/s, %.0f msg/s", wrote, rate)
+}
+
+func (r *Report) claims(i int, name string, without, with time.Duration) {
+	times := float64(with) / float64(without)
+	r.line(name, "2x", "1.2x").set(i, times > 2, "%.1f -> %.1f ms, %.1fx", micro(without)/1000, micro(with)/1000, times)
+}
+
+func (r *Report) memory(i, rows int, bytes uint64) {
+	const mib = 1 << 20
+	r.line(fmt.Sprintf("memory, drain of %d messages of 1 KB", rows), "256 MiB", "96 MiB").set(i, bytes > 256*mib, "%d MiB", bytes/mib)
 }
 
 func (r *Report) insert(bare, with float64) {
@@ -162,7 +197,7 @@ func (r *Report) latency(i int, wake bool, l latencies) {
 
 func (r *Report) many(i int, d drained, idle float64) {
 	r.line(fmt.Sprintf("drain, no-op broker, %d destinations", manyDestinations), "", "").set(i, false, "%.0f msg/s", d.rate)
-	r.share(i, "  against one destination", "70 %", "85 %", 0.7, d.rate, r.plain[i])
+	r.share(i, "  200 against one destination", "70 %", "85 %", 0.7, d.rate, r.plain[i])
 	if d.server > 0 {
 		r.line("  server's CPU for an idle relay", "3 % of a core", "1 %").set(i, idle > 0.03, "%.1f %%", 100*idle)
 	}

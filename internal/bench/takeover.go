@@ -39,7 +39,7 @@ func (b *bench) takeOverOnce(ctx context.Context, s Setting) (took time.Duration
 	if err := b.place.clear(ctx); err != nil {
 		return 0, err
 	}
-	if err := b.place.load(ctx, takeOverRows, []string{"bench.orders"}, keyless); err != nil {
+	if err := b.place.load(ctx, takeOverRows, []string{"bench.orders"}, keyless, 0); err != nil {
 		return 0, err
 	}
 	kill, err := b.o.Victim(ctx, b.place.name, s)
