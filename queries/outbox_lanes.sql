@@ -59,7 +59,7 @@ with recursive pending(lane) as (
 )
 select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolean as waiting,
        coalesce(extract(epoch from f.due - clock_timestamp()) * 1000, 1e15)::float8 as due_in_ms,
-       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.changes, 0)::bigint as changes, clock_timestamp()::timestamptz as now,
+       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.epoch, 0)::bigint as epoch, coalesce(l.changes, 0)::bigint as changes, clock_timestamp()::timestamptz as now,
        (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
               select from messaging_outbox_relay r
@@ -68,14 +68,14 @@ select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolea
 
 -- name: TakeLanes :many
 -- Free lanes, and expired ones until @rob: a statement that stood still with the server would find those of relays expired
--- that only could not renew. The own ones too, since whoever asks for those does not know them:
--- the answer was lost when they were taken, or somebody wrote another epoch. The epoch is taken from the clock as well,
+-- that only could not renew. Own ones too, of which whoever asks has seen an epoch that is not known here: the answer was lost
+-- when they were taken, or somebody wrote another epoch. Run late, after they were taken, it finds another. The epoch is taken from the clock as well,
 -- so that not even a promoted standby, which may have lost the last increments, uses one twice; one at the end of its
 -- range, which only a hand can have written, starts again at the clock.
 with free as (
   select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
    where l.lane = any(@lanes::integer[])
-     and (l.owner is null or l.owner = @owner::uuid or (clock_timestamp() <= @rob::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
+     and (l.owner is null or (l.owner = @owner::uuid and (l.lane, l.epoch) in (select unnest(@own_lanes::integer[]), unnest(@own_epochs::bigint[]))) or (clock_timestamp() <= @rob::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
                 where r.id = l.owner and r.heartbeat between clock_timestamp() - l.lease_ttl and clock_timestamp() + l.lease_ttl and l.destination = any(r.serves))))))

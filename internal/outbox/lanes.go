@@ -51,6 +51,7 @@ type Work struct {
 	// Due is when the first deferred row is due; negative or zero is now, very large is never.
 	Due     time.Duration
 	Owner   uuid.UUID // uuid.Nil: free
+	Epoch   int64
 	Expired bool
 	Changes int64
 	Now     time.Time // by the database clock
@@ -129,7 +130,7 @@ func (s *Store) FindWork(ctx context.Context) (work []Work, err error) {
 		work = make([]Work, 0, len(rows))
 		for _, r := range rows {
 			w := Work{
-				Lane: r.Lane, Destination: r.Destination, Pending: r.Pending, Waiting: r.Waiting, Expired: r.Expired, Changes: r.Changes, Now: r.Now,
+				Lane: r.Lane, Destination: r.Destination, Pending: r.Pending, Waiting: r.Waiting, Expired: r.Expired, Epoch: r.Epoch, Changes: r.Changes, Now: r.Now,
 				Due: inMilliseconds(r.DueInMs),
 			}
 			if r.Owner != nil {
@@ -142,16 +143,26 @@ func (s *Store) FindWork(ctx context.Context) (work []Work, err error) {
 	return work, err
 }
 
+// Own is a lane that names this process as its owner, under the epoch that was seen there.
+type Own struct {
+	Lane  int32
+	Epoch int64
+}
+
 // Take leases up to want of the lanes: free ones, and those whose lease has expired if it runs soon after rob, a moment by
 // the database clock; zero leaves them alone. A third of a lease later it leaves them too: then the server stood still, and
-// their owners could not renew. Lanes that this process has already get a new epoch: ask for one only if its earlier lease
-// never became known here.
-func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob time.Time) (leases []Lease, err error) {
+// their owners could not renew. own are those of the lanes that name this process under an
+// epoch that is not known here: they get another, unless they have got one since.
+func (s *Store) Take(ctx context.Context, lanes []int32, want int, rob time.Time, own ...Own) (leases []Lease, err error) {
 	if !rob.IsZero() {
 		rob = rob.Add(s.c.LeaseTTL / 3)
 	}
+	p := outboxdb.TakeLanesParams{Owner: s.c.Owner, Ttl: s.c.LeaseTTL, Lanes: lanes, Rob: rob, Want: int32(want), OwnLanes: []int32{}, OwnEpochs: []int64{}}
+	for _, o := range own {
+		p.OwnLanes, p.OwnEpochs = append(p.OwnLanes, o.Lane), append(p.OwnEpochs, o.Epoch)
+	}
 	err = s.do(ctx, "take lanes", func(ctx context.Context, q *outboxdb.Queries) error {
-		rows, err := q.TakeLanes(ctx, outboxdb.TakeLanesParams{Owner: s.c.Owner, Ttl: s.c.LeaseTTL, Lanes: lanes, Rob: rob, Want: int32(want)})
+		rows, err := q.TakeLanes(ctx, p)
 		leases = make([]Lease, 0, len(rows))
 		for _, r := range rows {
 			leases = append(leases, Lease{
@@ -220,8 +231,8 @@ const takeOverStep = 1000
 // TakeOver turns the window that a dead owner left into AMBIGUOUS rows with the code RELAY_LOST: they may be on the
 // wire. On a destination ordered by key only the first row of a key is due at once. It gives the number of rows and
 // of crashes in a row. A row that was lost from a solo window for the most-th time is parked: it alone was on its way
-// each time; where skip is set it does not hold its key. The window stays until all rows are marked, so that a crash of this process repeats the rest. Called again
-// after an answer was lost it counts no crash twice, and run late it changes nothing.
+// each time; where skip is set it does not hold its key. The window stays until all rows are marked, so that a crash of this
+// process repeats the rest. Called again after an answer was lost it counts no crash twice, and run late it changes nothing.
 func (s *Store) TakeOver(ctx context.Context, l Lease, ordered, skip bool, most int) (rows int64, crashes int32, err error) {
 	err = s.do(ctx, "take over a window", func(ctx context.Context, q *outboxdb.Queries) (err error) {
 		rows, err = q.MarkLostIDs(ctx, outboxdb.MarkLostIDsParams{Lane: l.Lane, Owner: s.c.Owner, Epoch: l.Epoch, Ordered: ordered, Skip: skip, Most: int32(most)})

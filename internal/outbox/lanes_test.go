@@ -96,3 +96,24 @@ func TestALateTakeRobsNobody(t *testing.T) {
 		}
 	}
 }
+
+// A lane whose lease never became known is taken again, once: the same statement, run late, leaves the new lease alone.
+func TestALateTakeLeavesTheOwnLeaseAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 10*time.Second)
+	lost := b.takeAll(t, b.store, false)[0] // the answer did not come
+	lane, own := []int32{lost.Lane}, outbox.Own{Lane: lost.Lane, Epoch: lost.Epoch}
+	if got, err := b.store.Take(t.Context(), lane, 1, time.Time{}); err != nil || len(got) != 0 {
+		t.Errorf("took %d lanes that are known here, %v", len(got), err)
+	}
+	again, err := b.store.Take(t.Context(), lane, 1, time.Time{}, own)
+	if err != nil || len(again) != 1 || again[0].Epoch <= lost.Epoch {
+		t.Fatalf("took %+v, %v", again, err)
+	}
+	if got, err := b.store.Take(t.Context(), lane, 1, time.Time{}, own); err != nil || len(got) != 0 {
+		t.Errorf("run late it took %d lanes, %v", len(got), err)
+	}
+	if !b.owned(t, again[0]) {
+		t.Error("the lease is lost")
+	}
+}

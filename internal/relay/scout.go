@@ -219,9 +219,13 @@ func (s *scout) waits(p *pump, l *lane, w outbox.Work) bool {
 // take leases wanted lanes up to the fair share, and any that nobody took for the length of a lease.
 func (s *scout) take(ctx context.Context, p *pump, wanted []outbox.Work, room int, now time.Time) error {
 	var lanes []int32
+	var own []outbox.Own
 	for _, w := range wanted {
 		if room > 0 || now.Sub(s.free[w.Lane]) > s.r.c.Lease {
 			lanes = append(lanes, w.Lane)
+			if w.Owner == s.r.c.Store.Owner() {
+				own = append(own, outbox.Own{Lane: w.Lane, Epoch: w.Epoch})
+			}
 			room--
 		}
 	}
@@ -233,7 +237,7 @@ func (s *scout) take(ctx context.Context, p *pump, wanted []outbox.Work, room in
 		return err
 	}
 	start := s.r.since()
-	leases, err := s.r.c.Store.Take(ctx, lanes, len(lanes), rob)
+	leases, err := s.r.c.Store.Take(ctx, lanes, len(lanes), rob, own...)
 	if err != nil {
 		return err
 	}

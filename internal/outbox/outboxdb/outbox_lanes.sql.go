@@ -97,7 +97,7 @@ with recursive pending(lane) as (
 )
 select f.lane::integer as lane, f.pending::boolean as pending, f.waiting::boolean as waiting,
        coalesce(extract(epoch from f.due - clock_timestamp()) * 1000, 1e15)::float8 as due_in_ms,
-       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.changes, 0)::bigint as changes, clock_timestamp()::timestamptz as now,
+       coalesce(l.destination, '')::text as destination, l.owner, coalesce(l.epoch, 0)::bigint as epoch, coalesce(l.changes, 0)::bigint as changes, clock_timestamp()::timestamptz as now,
        (l.owner is not null and (l.lease_until is null or l.lease_until <= clock_timestamp()
          or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
               select from messaging_outbox_relay r
@@ -112,6 +112,7 @@ type FindWorkRow struct {
 	DueInMs     float64
 	Destination string
 	Owner       *uuid.UUID
+	Epoch       int64
 	Changes     int64
 	Now         time.Time
 	Expired     bool
@@ -134,6 +135,7 @@ func (q *Queries) FindWork(ctx context.Context) ([]FindWorkRow, error) {
 			&i.DueInMs,
 			&i.Destination,
 			&i.Owner,
+			&i.Epoch,
 			&i.Changes,
 			&i.Now,
 			&i.Expired,
@@ -560,11 +562,11 @@ const takeLanes = `-- name: TakeLanes :many
 with free as (
   select l.lane, l.owner is not null as robbed from messaging_outbox_lane l
    where l.lane = any($3::integer[])
-     and (l.owner is null or l.owner = $1::uuid or (clock_timestamp() <= $4::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
+     and (l.owner is null or (l.owner = $1::uuid and (l.lane, l.epoch) in (select unnest($4::integer[]), unnest($5::bigint[]))) or (clock_timestamp() <= $6::timestamptz and (l.lease_until is null or l.lease_until <= clock_timestamp()
           or (l.lease_until > clock_timestamp() + l.lease_ttl and not exists (
                select from messaging_outbox_relay r
                 where r.id = l.owner and r.heartbeat between clock_timestamp() - l.lease_ttl and clock_timestamp() + l.lease_ttl and l.destination = any(r.serves))))))
-   order by l.lane limit $5 for update skip locked
+   order by l.lane limit $7 for update skip locked
 )
 update messaging_outbox_lane l
    set owner = $1::uuid, epoch = greatest(l.epoch % 9223372036854775807 + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
@@ -575,11 +577,13 @@ returning l.lane, l.destination, l.epoch, l.low_seq, l.crashes, l.changes, free.
 `
 
 type TakeLanesParams struct {
-	Owner uuid.UUID
-	Ttl   time.Duration
-	Lanes []int32
-	Rob   time.Time
-	Want  int32
+	Owner     uuid.UUID
+	Ttl       time.Duration
+	Lanes     []int32
+	OwnLanes  []int32
+	OwnEpochs []int64
+	Rob       time.Time
+	Want      int32
 }
 
 type TakeLanesRow struct {
@@ -594,8 +598,8 @@ type TakeLanesRow struct {
 }
 
 // Free lanes, and expired ones until @rob: a statement that stood still with the server would find those of relays expired
-// that only could not renew. The own ones too, since whoever asks for those does not know them:
-// the answer was lost when they were taken, or somebody wrote another epoch. The epoch is taken from the clock as well,
+// that only could not renew. Own ones too, of which whoever asks has seen an epoch that is not known here: the answer was lost
+// when they were taken, or somebody wrote another epoch. Run late, after they were taken, it finds another. The epoch is taken from the clock as well,
 // so that not even a promoted standby, which may have lost the last increments, uses one twice; one at the end of its
 // range, which only a hand can have written, starts again at the clock.
 func (q *Queries) TakeLanes(ctx context.Context, arg TakeLanesParams) ([]TakeLanesRow, error) {
@@ -603,6 +607,8 @@ func (q *Queries) TakeLanes(ctx context.Context, arg TakeLanesParams) ([]TakeLan
 		arg.Owner,
 		arg.Ttl,
 		arg.Lanes,
+		arg.OwnLanes,
+		arg.OwnEpochs,
 		arg.Rob,
 		arg.Want,
 	)
