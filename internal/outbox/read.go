@@ -10,15 +10,15 @@ import (
 	"github.com/backend-skeleton/relay/internal/outbox/outboxdb"
 )
 
-// A claimed row is one with the generated kinds: same fields, same order. A claim of PENDING rows has its lane's changes
+// A claimed row is one with the generated kinds: same fields, same order. Those of an ordered lane have its changes
 // besides. [scanRow] relies on it.
-var _ = Row(outboxdb.ClaimRunsRow{})
+var _ = Row(outboxdb.ClaimDeferredRow{})
 
-// claimPending does what the generated method does, but puts the rows straight into their place: this is the one
-// statement that brings rows by the thousand.
-func (s *Store) claimPending(ctx context.Context, p outboxdb.ClaimPendingParams, claims []LaneClaim) (out []Row, err error) {
+// claimed does what the generated method does that query calls, but puts the rows straight into their place: these
+// statements bring rows by the thousand.
+func (s *Store) claimed(claims []LaneClaim, query func(*outboxdb.Queries) error) (out []Row, err error) {
 	q := outboxdb.New(reader{pipeline: s.pipe, read: func(rows pgx.Rows) error {
-		fields, changes, next := make([]any, 0, 32), int64(0), 0
+		fields, changes, next := make([]any, 0, 32), int64(0), -1
 		for rows.Next() {
 			if len(out) == cap(out) { // one row is as common as a thousand
 				out = slices.Grow(out, min(7*len(out)+8, 1000))
@@ -28,16 +28,16 @@ func (s *Store) claimPending(ctx context.Context, p outboxdb.ClaimPendingParams,
 			if fields, err = scanRow(rows, r, &changes, fields[:0]); err != nil {
 				return err
 			}
-			for next < len(claims) && claims[next].Lane != r.Lane { // both go by lane
-				next++
+			if next < 0 || claims[next].Lane != r.Lane {
+				next = slices.IndexFunc(claims, func(c LaneClaim) bool { return c.Lane == r.Lane })
 			}
-			if next < len(claims) {
+			if next >= 0 {
 				claims[next].Changes = changes
 			}
 		}
 		return rows.Err()
 	}})
-	if _, err = q.ClaimPending(ctx, p); errors.Is(err, errRead) {
+	if err = query(q); errors.Is(err, errRead) {
 		return out, nil
 	}
 	return nil, err
