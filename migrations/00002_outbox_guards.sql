@@ -121,7 +121,8 @@ begin
             -- An invented number of attempts would overflow when the relay counts, and hold up every row beside it.
             broken := 'outcome_foreign';
             why := 'a new message has no outcome yet: attempts, times and evidence are written by the relay';
-        elsif new.available_at > clock_timestamp() then
+        -- What is available from the transaction's own start is not for later, though the clock may have been set back since.
+        elsif new.available_at > greatest(now(), clock_timestamp()) then
             new.status := 'SCHEDULED';
             new.next_attempt_at := new.available_at;
         end if;

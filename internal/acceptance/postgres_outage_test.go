@@ -90,8 +90,9 @@ const patientLease = 9 * time.Second
 
 func (w *world) oneAttemptEach() {
 	w.t.Helper()
-	if n := w.number(`select count(*) from messaging_outbox where attempts <> 1 or ambiguous_attempts <> 0 or crash_attempts <> 0`); n > 0 {
-		w.t.Errorf("%d rows paid for troubles of the database", n)
+	for _, paid := range w.query(`select format('%s rows, last failure %s, by %s relays', count(*), last_failure_code, count(distinct published_by))
+	  from messaging_outbox where attempts <> 1 or ambiguous_attempts <> 0 or crash_attempts <> 0 group by last_failure_code`) {
+		w.t.Errorf("paid for troubles of the database: %s", paid)
 	}
 }
 

@@ -46,8 +46,7 @@ func (s *Server) Fill() { s.t.Helper(); s.must(verbLimit, "fill") }
 // Free gives back what Fill took.
 func (s *Server) Free() { s.t.Helper(); s.must(verbLimit, "free") }
 
-// SetClock lets a PostgreSQL that has a clock of its own run so far off the true time. Every session of the server has
-// the new time within about a second.
+// SetClock lets a PostgreSQL that has a clock of its own run so far off the true time, from now on in all its sessions.
 func (s *Server) SetClock(off time.Duration) {
 	s.t.Helper()
 	if _, err := s.run(verbLimit, "clock", fmt.Sprintf("%+d", int(off.Seconds()))); err != nil {

@@ -148,7 +148,7 @@ make_standby() { # the server has never run, so that its data is a cold copy as 
   [ "$(id -u)" != 0 ] || chown $RUN_AS:$RUN_AS "$D/passfile" "$D/db-2/postgresql.auto.conf" "$D/db-2/standby.signal"
 }
 
-set_clock() { # every process of the server reads the file again within a second
+set_clock() { # every process of the server reads the file at each look at the clock, so that all leap at once
   [ -n "$CLOCK" ] || { echo "postgres.sh: it runs by the true clock; start it with PG_CLOCK" >&2; exit 2; }
   printf '%s\n' "$1" >"$D/clock.new"
   chmod 644 "$D/clock.new"
@@ -159,7 +159,7 @@ use_clock() {
   need faketime faketime
   for lib in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1; do [ ! -f "$lib" ] || break; done
   [ -f "$lib" ] || { echo "postgres.sh: faketime is there, but not its library" >&2; exit 3; }
-  CLOCK_ENV=("LD_PRELOAD=$lib" "FAKETIME_TIMESTAMP_FILE=$DATA/clock" FAKETIME_CACHE_DURATION=1 FAKETIME_DONT_FAKE_MONOTONIC=1)
+  CLOCK_ENV=("LD_PRELOAD=$lib" "FAKETIME_TIMESTAMP_FILE=$DATA/clock" FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1)
 }
 
 keep_ports() {
