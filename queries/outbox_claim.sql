@@ -57,8 +57,7 @@ select m.seq, m.message_id, m.lane, m.message_type, m.schema_version, m.content_
 
 -- name: ClaimRuns :many
 -- For keys whose head is due: the head and, up to @run rows, what waits behind it, in seq order. A redriven row ends the
--- run: rows before it may still be PENDING, and only a look at it as the head knows. The lane's changes tell of a row that
--- came back before these while the claim waited for the lane.
+-- run: rows before it may still be PENDING, and only a look at it as the head knows.
 with req as (
   select r.* from (select unnest(@lanes::integer[]) as lane, unnest(@epochs::bigint[]) as epoch,
               unnest(@open_lo::bigint[]) as lo, unnest(@open_hi::bigint[]) as hi,
@@ -89,14 +88,14 @@ with req as (
              select i.id from (select unnest(@id_lanes::integer[]) as lane, unnest(@ids::uuid[]) as id) as i where i.lane = l.lane
              union select page.message_id from page where page.lane = l.lane) i)
     from req r where l.lane = r.lane and l.owner = @owner::uuid and l.epoch = r.epoch and l.window_no < r.number
-  returning l.lane, l.changes
+  returning l.lane
 )
 select page.seq, page.message_id, page.lane, page.message_type, page.schema_version, page.content_type, page.producer,
        page.partition_key, page.ordering_key, page.correlation_id, page.causation_id, page.tenant, page.traceparent,
        page.tracestate, page.baggage, page.schema_ref, page.claim_check, page.redrive_id, page.redrive_count,
        page.headers::text as headers, page.payload, page.occurred_at, page.created_at, page.attempts,
-       page.ambiguous_attempts, page.version, page.status, w.changes
-  from page cross join lateral (select win.changes from win where win.lane = page.lane limit 1) w;
+       page.ambiguous_attempts, page.version, page.status
+  from page where page.lane = any(array(select win.lane from win));
 
 -- name: ClaimDeferred :many
 -- Due rows that no key holds back: of destinations without key order all, of ordered ones those without a key.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/backend-skeleton/relay/internal/outbox"
 	"github.com/backend-skeleton/relay/internal/relay"
 	"github.com/backend-skeleton/relay/messaging"
@@ -57,7 +59,7 @@ func (b *bench) drainOnce(ctx context.Context, c cell) (d drained, err error) {
 	if err := b.place.checkpoint(ctx); err != nil {
 		return d, err
 	}
-	if err := b.place.load(ctx, c.rows, c.destinations, c.key, max(c.payload, 0)); err != nil {
+	if err := b.place.load(ctx, c.rows, c.destinations, c.key, c.payload); err != nil {
 		return d, err
 	}
 	pool, err := b.place.open(ctx, 8)
@@ -65,27 +67,18 @@ func (b *bench) drainOnce(ctx context.Context, c cell) (d drained, err error) {
 		return d, err
 	}
 	defer pool.Close()
+	return b.measure(ctx, c, pool)
+}
 
+// measure has relays publish what is in the table.
+func (b *bench) measure(ctx context.Context, c cell, pool *pgxpool.Pool) (d drained, err error) {
 	limited, cancel := context.WithTimeout(ctx, stuck)
 	defer cancel()
-	var left atomic.Int64
-	left.Store(int64(c.rows))
 	finished := make(chan time.Time, 1)
-	hooks := relay.Hooks{
-		Recorded: func(_ messaging.DestinationName, o messaging.Completion, _ *messaging.Failure, _ string, rows int) {
-			if o == messaging.Confirmed && left.Add(-int64(rows)) == 0 {
-				finished <- time.Now()
-				cancel()
-			}
-		},
-	}
-	if c.claimed != nil {
-		hooks.Claimed = func(_ messaging.DestinationName, rows int, took time.Duration) {
-			if rows > 0 {
-				c.claimed(took)
-			}
-		}
-	}
+	hooks := c.hooks(func() {
+		finished <- time.Now()
+		cancel()
+	})
 	relays := make([]*relay.Relay, max(c.relays, 1))
 	for i := range relays {
 		if relays[i], err = relay.New(b.config(outbox.New(pool, outbox.Config{Name: "bench", LeaseTTL: lease}), c, hooks)); err != nil {
@@ -114,12 +107,33 @@ func (b *bench) drainOnce(ctx context.Context, c cell) (d drained, err error) {
 		if ctx.Err() != nil {
 			return d, ctx.Err()
 		}
-		return d, fmt.Errorf("%d of %d rows were left after %v", left.Load(), c.rows, stuck)
+		return d, fmt.Errorf("not all of %d rows were published after %v", c.rows, stuck)
 	}
 	after, err := wal(ctx, pool)
 	d.wal = float64(after-before) / float64(c.rows)
 	d.server, d.relay = usedServer/time.Duration(c.rows), usedOwn/time.Duration(c.rows)
 	return d, err
+}
+
+// hooks call done when the last row of the backlog is recorded.
+func (c cell) hooks(done func()) relay.Hooks {
+	left := &atomic.Int64{}
+	left.Store(int64(c.rows))
+	h := relay.Hooks{
+		Recorded: func(_ messaging.DestinationName, o messaging.Completion, _ *messaging.Failure, _ string, rows int) {
+			if o == messaging.Confirmed && left.Add(-int64(rows)) == 0 {
+				done()
+			}
+		},
+	}
+	if c.claimed != nil {
+		h.Claimed = func(_ messaging.DestinationName, rows int, took time.Duration) {
+			if rows > 0 {
+				c.claimed(took)
+			}
+		}
+	}
+	return h
 }
 
 // lease of the relays that are measured. The publish timeout fits into it.

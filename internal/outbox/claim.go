@@ -34,8 +34,8 @@ type LaneClaim struct {
 	Solo bool
 	// Rewrite asks for the window to be written even if no row is found, because it still names finished rows.
 	Rewrite bool
-	// Changes by others that are heeded. [Store.ClaimPending] and [Store.ClaimRuns] set it, where they give rows of the lane, to
-	// those that stood there then: if they differ, the lane's blocked keys must be read anew before anything is published.
+	// Changes by others that are heeded. [Store.ClaimPending] sets it, where it gives rows of the lane, to those that stood
+	// there then: if they differ, the lane's blocked keys must be read anew before anything is published.
 	Changes int64
 }
 
@@ -96,10 +96,7 @@ func (s *Store) ClaimPending(ctx context.Context, destination string, claims []L
 		Rewrite: a.rewrite, Destination: destination, MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 	}
 	err = s.do(ctx, "claim", func(ctx context.Context, _ *outboxdb.Queries) (err error) {
-		out, err = s.claimed(claims, func(q *outboxdb.Queries) error {
-			_, err := q.ClaimPending(ctx, p)
-			return err
-		})
+		out, err = s.claimPending(ctx, p, claims)
 		return err
 	})
 	return out, err
@@ -110,15 +107,15 @@ func (s *Store) ClaimPending(ctx context.Context, destination string, claims []L
 func (s *Store) ClaimRuns(ctx context.Context, destination string, claims []LaneClaim, keys []Key, run int, block bool, maxBytes int64) (out []Row, err error) {
 	a := newClaimArgs(claims)
 	keyLanes, names := splitKeys(keys)
-	p := outboxdb.ClaimRunsParams{
-		Lanes: a.lanes, Epochs: a.epochs, Numbers: a.numbers, OpenLo: a.lo, OpenHi: a.hi, KeyLanes: keyLanes, Keys: names, Block: block,
-		Destination: destination, Run: int32(run), MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
-	}
-	err = s.do(ctx, "claim waiting rows", func(ctx context.Context, _ *outboxdb.Queries) (err error) {
-		out, err = s.claimed(claims, func(q *outboxdb.Queries) error {
-			_, err := q.ClaimRuns(ctx, p)
-			return err
+	err = s.do(ctx, "claim waiting rows", func(ctx context.Context, q *outboxdb.Queries) error {
+		rows, err := q.ClaimRuns(ctx, outboxdb.ClaimRunsParams{
+			Lanes: a.lanes, Epochs: a.epochs, Numbers: a.numbers, OpenLo: a.lo, OpenHi: a.hi, KeyLanes: keyLanes, Keys: names, Block: block,
+			Destination: destination, Run: int32(run), MaxBytes: maxBytes, IDLanes: a.idLanes, Ids: a.ids, Owner: s.c.Owner, Solo: a.solo,
 		})
+		out = make([]Row, len(rows))
+		for i := range rows {
+			out[i] = Row(rows[i])
+		}
 		return err
 	})
 	return out, err

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -21,6 +22,10 @@ func teach(m *pgtype.Map) {
 	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: uuidsCodec{&pgtype.ArrayCodec{ElementType: id}}})
 	if text, ok := m.TypeForOID(pgtype.TextOID); ok {
 		m.RegisterType(&pgtype.Type{Name: "_text", OID: pgtype.TextArrayOID, Codec: textsCodec{&pgtype.ArrayCodec{ElementType: text}}})
+		m.RegisterType(&pgtype.Type{Name: "text", OID: pgtype.TextOID, Codec: textCodec{}})
+	}
+	if number, ok := m.TypeForOID(pgtype.Int8OID); ok {
+		m.RegisterType(&pgtype.Type{Name: "_int8", OID: pgtype.Int8ArrayOID, Codec: int64sCodec{&pgtype.ArrayCodec{ElementType: number}}})
 	}
 }
 
@@ -106,6 +111,71 @@ func (encodeTexts) Encode(value any, buf []byte) ([]byte, error) {
 		buf = append(buf, t...)
 	}
 	return buf, nil
+}
+
+// int64sCodec writes a slice of numbers in one go.
+type int64sCodec struct{ *pgtype.ArrayCodec }
+
+func (c int64sCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if _, ok := value.([]int64); ok && format == pgtype.BinaryFormatCode {
+		return encodeInt64s{}
+	}
+	return c.ArrayCodec.PlanEncode(m, oid, format, value)
+}
+
+type encodeInt64s struct{}
+
+func (encodeInt64s) Encode(value any, buf []byte) ([]byte, error) {
+	numbers := value.([]int64)
+	if numbers == nil {
+		return nil, nil
+	}
+	buf = appendArrayHeader(buf, pgtype.Int8OID, len(numbers))
+	for _, n := range numbers {
+		buf = binary.BigEndian.AppendUint32(buf, 8)
+		buf = binary.BigEndian.AppendUint64(buf, uint64(n))
+	}
+	return buf, nil
+}
+
+// repeated reads a text that is the same in most rows, and keeps one copy of it.
+type repeated struct {
+	into *string
+	seen map[string]string
+}
+
+// text of these bytes.
+func (r *repeated) text(src []byte) string {
+	if known, ok := r.seen[string(src)]; ok { // without a copy
+		return known
+	}
+	if r.seen == nil || len(r.seen) == 1000 {
+		r.seen = map[string]string{}
+	}
+	text := string(src)
+	r.seen[text] = text
+	return text
+}
+
+// textCodec takes a [repeated] too.
+type textCodec struct{ pgtype.TextCodec }
+
+func (c textCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	if _, ok := target.(*repeated); ok {
+		return scanRepeated{}
+	}
+	return c.TextCodec.PlanScan(m, oid, format, target)
+}
+
+type scanRepeated struct{}
+
+func (scanRepeated) Scan(src []byte, target any) error {
+	if src == nil {
+		return errors.New("a text that is null")
+	}
+	r := target.(*repeated)
+	*r.into = r.text(src)
+	return nil
 }
 
 // appendArrayHeader begins a one-dimensional array without nulls in the server's binary form.

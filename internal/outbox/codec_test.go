@@ -19,15 +19,19 @@ func TestTaughtSessionsWriteWhatTheLibraryWrites(t *testing.T) {
 		oid   uint32
 		value any
 	}{
-		"id":       {pgtype.UUIDOID, ids[0]},
-		"ids":      {pgtype.UUIDArrayOID, ids},
-		"no ids":   {pgtype.UUIDArrayOID, []uuid.UUID{}},
-		"nil ids":  {pgtype.UUIDArrayOID, []uuid.UUID(nil)},
-		"texts":    {pgtype.TextArrayOID, []string{"", "a", `"quoted", {x}`, "ünï", "NULL"}},
-		"no texts": {pgtype.TextArrayOID, []string{}},
-		"nil":      {pgtype.TextArrayOID, []string(nil)},
-		"bytes":    {pgtype.UUIDOID, [16]byte(ids[1])},
-		"null":     {pgtype.UUIDOID, (*uuid.UUID)(nil)},
+		"id":         {pgtype.UUIDOID, ids[0]},
+		"ids":        {pgtype.UUIDArrayOID, ids},
+		"no ids":     {pgtype.UUIDArrayOID, []uuid.UUID{}},
+		"nil ids":    {pgtype.UUIDArrayOID, []uuid.UUID(nil)},
+		"texts":      {pgtype.TextArrayOID, []string{"", "a", `"quoted", {x}`, "ünï", "NULL"}},
+		"no texts":   {pgtype.TextArrayOID, []string{}},
+		"nil":        {pgtype.TextArrayOID, []string(nil)},
+		"numbers":    {pgtype.Int8ArrayOID, []int64{0, -1, 1 << 62}},
+		"no numbers": {pgtype.Int8ArrayOID, []int64{}},
+		"no array":   {pgtype.Int8ArrayOID, []int64(nil)},
+		"text":       {pgtype.TextOID, "ünï"},
+		"bytes":      {pgtype.UUIDOID, [16]byte(ids[1])},
+		"null":       {pgtype.UUIDOID, (*uuid.UUID)(nil)},
 	} {
 		for _, format := range []int16{pgtype.BinaryFormatCode, pgtype.TextFormatCode} {
 			want, err := plain.Encode(c.oid, format, c.value, []byte("before"))
@@ -95,5 +99,30 @@ func BenchmarkEncodeIDs(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Not parallel: it counts allocations.
+func TestRepeatedTextsAreOneCopy(t *testing.T) {
+	m := pgtype.NewMap()
+	teach(m)
+	var got string
+	r := &repeated{into: &got}
+	for _, format := range []int16{pgtype.BinaryFormatCode, pgtype.TextFormatCode} {
+		for _, want := range []string{"order.created", "", "order.created", "ünï"} {
+			if err := m.Scan(pgtype.TextOID, format, []byte(want), r); err != nil || got != want {
+				t.Errorf("%q, %v, want %q", got, err, want)
+			}
+		}
+	}
+	src := []byte("order.created")
+	if n := testing.AllocsPerRun(100, func() { _ = r.text(src) }); n != 0 {
+		t.Errorf("a known text takes memory %v times", n)
+	}
+	if err := m.Scan(pgtype.TextOID, pgtype.BinaryFormatCode, nil, r); err == nil {
+		t.Error("null was read as a text")
+	}
+	if err := m.Scan(pgtype.TextOID, pgtype.BinaryFormatCode, src, &got); err != nil || got != "order.created" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -138,21 +138,6 @@ func (p *pump) fitWindows(keys []outbox.Key, byName map[outbox.Key]*key, run int
 	return fit, run
 }
 
-// moved gives the lanes that others changed before these claims were written: an older row of a key may have come back, and what
-// was read is looked at again.
-func (p *pump) moved(ctx context.Context, lanes map[int32]*lane, claims []outbox.LaneClaim) map[int32]bool {
-	stale := map[int32]bool{}
-	for _, c := range claims {
-		if l := lanes[c.Lane]; c.Changes != l.heeded {
-			stale[c.Lane], l.window = true, true
-			if p.changed(ctx, l) {
-				l.heeded = c.Changes
-			}
-		}
-	}
-	return stale
-}
-
 // claimRuns takes heads that may go now, each with what waits behind it where the adapter keeps a prefix.
 func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outbox.Key]*key, rows int, solo bool) bool {
 	run := 1
@@ -177,7 +162,7 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 		l := byName[k].lane
 		if lanes[k.Lane] == nil {
 			lanes[k.Lane] = l
-			claims = append(claims, outbox.LaneClaim{Step: l.step(), Open: l.openWindow(), Solo: solo, Changes: l.heeded})
+			claims = append(claims, outbox.LaneClaim{Step: l.step(), Open: l.openWindow(), Solo: solo})
 		}
 	}
 	found, err := p.r.c.Store.ClaimRuns(ctx, string(p.d.Name), claims, keys, run, p.d.Block, max(maxDestinationBytes-p.bytes, 1)/int64(len(keys)))
@@ -190,14 +175,9 @@ func (p *pump) claimRuns(ctx context.Context, keys []outbox.Key, byName map[outb
 	}
 	p.fine()
 	p.freePlaces(places - len(found))
-	moved := p.moved(ctx, lanes, claims)
 	broken := map[outbox.Key]bool{}
 	for i := range found {
 		id := outbox.Key{Lane: found[i].Lane, Key: found[i].Key()}
-		if moved[id.Lane] {
-			p.freePlaces(1)
-			continue
-		}
 		if broken[id] = broken[id] || p.inHand(found[i].MessageID); broken[id] { // nothing overtakes what has no answer yet
 			p.freePlaces(1)
 			continue

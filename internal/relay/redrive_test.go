@@ -2,7 +2,6 @@ package relay_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/backend-skeleton/relay/internal/relay"
-	"github.com/backend-skeleton/relay/messaging"
 )
 
 // deaf is a relay whose scout stands still in its look until the returned function is called: of the work of others it hears
@@ -27,8 +25,6 @@ func deafRelay(t *testing.T) *deaf {
 	t.Helper()
 	d := &deaf{bundle: setup(t), poke: make(chan struct{})}
 	d.config.Lease = 60 * time.Second // a renewal would tell of changes too
-	d.config.Destinations[0].Attempts = 10000
-	d.config.Breaker.Failures = 10000
 	ids := d.add(2, 1)
 	d.head = ids[0]
 	heal := d.poisoned(theRow(d.head))
@@ -141,61 +137,6 @@ func TestARedrivenRowGoesBeforeAYoungerOneWhoseClaimWaitedForIt(t *testing.T) {
 	})
 	if err := redrive.Commit(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	d.stored(2)
-	d.listen()
-	d.until(map[string]int{"PUBLISHED": 3})
-	d.first(younger[0])
-}
-
-// The same, when the younger row waits for its next attempt and its claim waits for the lane that the redrive holds.
-func TestARedrivenRowGoesBeforeAYoungerOneThatIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	d := deafRelay(t)
-	var confirm atomic.Bool
-	d.broker.set(func() {
-		d.broker.answer = func(string, messaging.MessageID, int) (messaging.PublishResult, bool) {
-			if confirm.Load() {
-				return confirmed(), true
-			}
-			return rejected(messaging.CategoryTransientInfrastructure, messaging.CodeNacked, messaging.Transmitted), false
-		}
-	})
-	younger := d.add(1, 1)
-	d.poke <- struct{}{}
-	wait(t, "the younger row to be refused", func() bool {
-		return d.waiting(`select count(*) from messaging_outbox where attempts > 1 and status = 'RETRYABLE_FAILURE'`)
-	})
-	for tries := 1; ; tries++ {
-		redrive, err := d.db.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		target := d.target(d.head)
-		var result string
-		if err := redrive.QueryRow(t.Context(), `select result from messaging_outbox_operate('REDRIVE', array[$1::uuid], array[$2::integer], 'a test', 'tester')`,
-			target.MessageID, target.Version).Scan(&result); err != nil || result != "DONE" {
-			t.Fatalf("redrive: %s, %v", result, err)
-		}
-		if _, err := redrive.Exec(t.Context(), `set local idle_in_transaction_session_timeout = 0`); err != nil {
-			t.Fatal(err)
-		}
-		// Whoever comes next waits for the lane: this claim, or the outcome of the one before.
-		var statement string
-		wait(t, "the relay to wait for the lane", func() bool {
-			err := d.db.QueryRow(t.Context(), `select coalesce(max(substring(query from 'name: (\w+)')), '') from pg_stat_activity
-			  where wait_event_type = 'Lock' and pid in (select pid from pg_locks where relation = 'messaging_outbox_lane'::regclass)`).Scan(&statement)
-			return err == nil && statement != ""
-		})
-		if statement != "ClaimRuns" && tries < 100 {
-			_ = redrive.Rollback(context.Background())
-			continue
-		}
-		confirm.Store(true)
-		if err := redrive.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		break
 	}
 	d.stored(2)
 	d.listen()
