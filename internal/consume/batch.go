@@ -15,7 +15,8 @@ func (k *Consumer) runBatch(ctx context.Context, j *job) {
 	var index []int // of ds in the job
 	var route *Route
 	for n, i := range j.items {
-		in, r, v := k.prepare(i)
+		in := &Incoming{}
+		r, v := k.prepare(i, in)
 		var d any
 		if !v.given {
 			d, v = k.decode(ctx, in, r)

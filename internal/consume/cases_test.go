@@ -134,8 +134,12 @@ func TestB48_EveryTryComesBeforeTheDeadLetter(t *testing.T) {
 func TestB70_ForeignHeadersStopNothing(t *testing.T) {
 	t.Parallel()
 	odd := []transport.Header{
-		{Name: "null"}, {Name: "binary", Value: []byte{0xff, 0xfe}}, {Name: "twice", Value: []byte("1")}, {Name: "twice", Value: []byte("2")},
-		{Name: "", Value: []byte("nameless")}, {Name: "msg.unheard-of", Value: []byte("x")},
+		{Name: "null"},
+		{Name: "binary", Value: []byte{0xff, 0xfe}},
+		{Name: "twice", Value: []byte("1")},
+		{Name: "twice", Value: []byte("2")},
+		{Name: "", Value: []byte("nameless")},
+		{Name: "msg.unheard-of", Value: []byte("x")},
 	}
 	w := newWorld(t, true, nil)
 	for n := range 2 {

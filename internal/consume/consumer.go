@@ -29,7 +29,7 @@ type Consumer struct {
 	// What follows belongs to the dispatcher.
 	units                 map[transport.Unit]*unit
 	one                   *lane // of a consumer that is ordered as a whole
-	ready                 []*lane
+	ready                 fifo[*lane]
 	running               int
 	waiting               int // deliveries that no handler has
 	bytes                 int64
@@ -38,8 +38,8 @@ type Consumer struct {
 	repaused              bool
 	draining              bool
 	handing, handingLater int // publishes on their way, and those that are tried again later
-	handNext              []*handover
-	settling              []*item // in the order in which they were sent
+	handNext              fifo[*handover]
+	settling              fifo[*item] // in the order in which they were sent
 	drained               []chan struct{}
 	waits                 map[*time.Timer]struct{}
 
@@ -248,7 +248,7 @@ func (k *Consumer) publishStatus() {
 		k.status.Paused, k.repaused = paused, false
 	}
 	k.status.Units, k.status.Waiting, k.status.Running = len(k.units), k.waiting, k.running
-	k.status.HandingOver, k.status.Draining = k.handing+k.handingLater+len(k.handNext), k.draining
+	k.status.HandingOver, k.status.Draining = k.handing+k.handingLater+k.handNext.len(), k.draining
 }
 
 func (k *Consumer) pausesByReason() map[string][]string {

@@ -30,6 +30,8 @@ func (k *Consumer) dispatch() {
 				k.receive(e.item)
 			case returned:
 				k.returned(e.job)
+			case settlementAnswered:
+				k.answered(e.item, e.result)
 			}
 		}
 		k.begin()
@@ -72,7 +74,7 @@ func (k *Consumer) receive(i *item) {
 	k.c.Hooks.delivered(i.d.Redelivered || i.d.Failed > 0)
 	i.u, i.l = u, k.laneOf(u, i)
 	k.count(i)
-	i.l.queue = append(i.l.queue, i)
+	i.l.queue.push(i)
 	k.wake(i.l)
 	k.steer(u)
 }
@@ -134,9 +136,9 @@ func orderingKey(m *transport.Message) string {
 
 // wake puts a lane among those that may go on.
 func (k *Consumer) wake(l *lane) {
-	if !l.ready && len(l.queue) > 0 {
+	if !l.ready && l.queue.len() > 0 {
 		l.ready = true
-		k.ready = append(k.ready, l)
+		k.ready.push(l)
 	}
 }
 
@@ -146,11 +148,10 @@ func (k *Consumer) begin() {
 		return
 	}
 	var stay []*lane
-	for len(k.ready) > 0 && k.running < k.c.Concurrency {
-		l := k.ready[0]
-		k.ready = k.ready[1:]
+	for k.ready.len() > 0 && k.running < k.c.Concurrency {
+		l := k.ready.pop()
 		switch {
-		case len(l.queue) == 0:
+		case l.queue.len() == 0:
 			l.ready = false
 			k.tidy(l)
 			continue
@@ -158,7 +159,7 @@ func (k *Consumer) begin() {
 			l.ready = false // whoever lets it go wakes it
 			continue
 		}
-		u := l.queue[0].u
+		u := l.queue.all()[0].u
 		if u.leaving {
 			l.ready = false
 			continue
@@ -172,14 +173,14 @@ func (k *Consumer) begin() {
 			continue
 		}
 		k.launch(l)
-		k.ready = append(k.ready, l)
+		k.ready.push(l)
 	}
-	k.ready = append(stay, k.ready...)
+	k.ready.pushFront(stay...)
 }
 
 // waitForDue holds a lane whose head came out of a retry stage before its time.
 func (k *Consumer) waitForDue(l *lane) bool {
-	i := l.queue[0]
+	i := l.queue.all()[0]
 	if i.waits {
 		return false
 	}
@@ -215,9 +216,12 @@ func (k *Consumer) launch(l *lane) {
 	if k.c.Routes[0].way == batched {
 		n = k.batchOf(l)
 	}
-	j := &job{items: append([]*item(nil), l.queue[:n]...), l: l, u: l.queue[0].u, began: time.Now()}
-	clear(l.queue[:n])
-	l.queue = l.queue[n:]
+	j := &job{l: l, u: l.queue.all()[0].u, began: time.Now()}
+	j.items, j.verdicts = append(j.item[:0], l.queue.all()[:n]...), j.verdict[:]
+	if n > 1 {
+		j.verdicts = make([]verdict, n)
+	}
+	l.queue.drop(n)
 	for _, i := range j.items {
 		k.uncount(i)
 		i.open = true
@@ -236,7 +240,7 @@ func (k *Consumer) launch(l *lane) {
 // batchOf is how many deliveries of one unit stand at the head of a lane.
 func (k *Consumer) batchOf(l *lane) int {
 	n := 1
-	for n < len(l.queue) && n < k.c.Batch && l.queue[n].u == l.queue[0].u {
+	for n < l.queue.len() && n < k.c.Batch && l.queue.all()[n].u == l.queue.all()[0].u {
 		n++
 	}
 	return n
@@ -244,7 +248,7 @@ func (k *Consumer) batchOf(l *lane) int {
 
 // tidy forgets an empty lane; keys come and go.
 func (k *Consumer) tidy(l *lane) {
-	if l.u != nil && l.running == 0 && l.held == 0 && len(l.queue) == 0 && !l.ready {
+	if l.u != nil && l.running == 0 && l.held == 0 && l.queue.len() == 0 && !l.ready {
 		delete(l.u.lanes, l.key)
 	}
 }
@@ -358,8 +362,8 @@ func (k *Consumer) drop(u *unit) {
 		lanes = map[string]*lane{"": k.one}
 	}
 	for _, l := range lanes {
-		kept := l.queue[:0]
-		for _, i := range l.queue {
+		kept := l.queue.all()[:0]
+		for _, i := range l.queue.all() {
 			if i.u != u {
 				kept = append(kept, i)
 				continue
@@ -367,8 +371,7 @@ func (k *Consumer) drop(u *unit) {
 			k.uncount(i)
 			k.unsettled(i)
 		}
-		clear(l.queue[len(kept):])
-		l.queue = kept
+		l.queue.replace(kept)
 	}
 }
 
@@ -407,7 +410,7 @@ func (k *Consumer) drain(done chan struct{}) {
 }
 
 func (k *Consumer) tellDrained() {
-	if len(k.drained) == 0 || k.running > 0 || k.handing+k.handingLater+len(k.handNext) > 0 || len(k.settling) > 0 {
+	if len(k.drained) == 0 || k.running > 0 || k.handing+k.handingLater+k.handNext.len() > 0 || k.settling.len() > 0 {
 		return
 	}
 	for _, done := range k.drained {

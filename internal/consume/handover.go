@@ -34,14 +34,13 @@ func (k *Consumer) handOver(i *item, to transport.Endpoint, m transport.Message,
 	if k.exclusive(i.l) {
 		i.l.held++
 	}
-	k.handNext = append(k.handNext, &handover{i: i, to: to, m: m, failure: f})
+	k.handNext.push(&handover{i: i, to: to, m: m, failure: f})
 }
 
 // handOn sends what may be sent.
 func (k *Consumer) handOn() {
-	for k.handing < k.c.Handovers && len(k.handNext) > 0 {
-		h := k.handNext[0]
-		k.handNext = k.handNext[1:]
+	for k.handing < k.c.Handovers && k.handNext.len() > 0 {
+		h := k.handNext.pop()
 		if h.i.u.gone {
 			k.handoverOver(h)
 			k.unsettled(h.i)
@@ -90,7 +89,7 @@ func (k *Consumer) handedOver(h *handover, r messaging.PublishResult) {
 	k.handingLater++
 	k.after(Delay(handoverPolicy, h.tries, 1-rand.Float64()), func() {
 		k.handingLater--
-		k.handNext = append(k.handNext, h)
+		k.handNext.push(h)
 	})
 }
 

@@ -18,7 +18,12 @@ type job struct {
 	began time.Time
 
 	// Written by the handler's goroutine before it ends.
-	verdicts []verdict // by item; nil where the goroutine did not come to it
+	verdicts []verdict // by item; not given where the goroutine did not come to it
+
+	// The backing of a job of one delivery.
+	item    [1]*item
+	verdict [1]verdict
+	in      Incoming
 }
 
 // verdict is what is known about one delivery when its handler is done.
@@ -43,7 +48,6 @@ func failed(f *messaging.Failure) verdict {
 // run calls the handler of a job in a goroutine of its own. Whatever happens in there is one failed attempt: a panic, or
 // a goroutine that ends itself, leaves verdicts that are not given.
 func (k *Consumer) run(j *job) {
-	j.verdicts = make([]verdict, len(j.items))
 	defer func() { k.box.put(event{kind: returned, job: j}) }()
 	ctx, cancel := context.WithTimeoutCause(j.u.ctx, k.c.HandlerTimeout, messaging.ErrHandlerTimeout)
 	defer cancel()
@@ -52,7 +56,8 @@ func (k *Consumer) run(j *job) {
 		return
 	}
 	i := j.items[0]
-	in, route, v := k.prepare(i)
+	in := &j.in
+	route, v := k.prepare(i, in)
 	if !v.given {
 		v = k.runOne(ctx, j, i, in, route)
 	}

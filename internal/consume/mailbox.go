@@ -1,6 +1,10 @@
 package consume
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/backend-skeleton/relay/messaging"
+)
 
 // event is something that the dispatcher is told.
 type event struct {
@@ -8,14 +12,17 @@ type event struct {
 	item *item
 	job  *job
 	do   func()
+
+	result messaging.SettlementResult
 }
 
 type eventKind uint8
 
 const (
-	doCall    eventKind = iota // run do
-	delivered                  // item came
-	returned                   // the handler of job has returned
+	doCall             eventKind = iota // run do
+	delivered                           // item came
+	returned                            // the handler of job has returned
+	settlementAnswered                  // result is the answer to the settlement of item
 )
 
 // mailbox takes what others have to say to the dispatcher; it never blocks them. Its length is bounded by what may be

@@ -10,8 +10,8 @@ import (
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
 
-// prepare reads a delivery's headers and finds who handles it. A verdict that is given says that nobody does.
-func (k *Consumer) prepare(i *item) (*Incoming, *Route, verdict) {
+// prepare reads a delivery's headers into in and finds who handles it. A verdict that is given says that nobody does.
+func (k *Consumer) prepare(i *item, in *Incoming) (*Route, verdict) {
 	m := &i.d.Message
 	var err error
 	if !i.read {
@@ -21,10 +21,10 @@ func (k *Consumer) prepare(i *item) (*Incoming, *Route, verdict) {
 	}
 	f := &i.fields
 	if mine := headerOf(m, transport.HeaderForConsumer); mine != "" && mine != string(k.c.Name) {
-		return nil, nil, verdict{given: true, outcome: outcomeSkipped}
+		return nil, verdict{given: true, outcome: outcomeSkipped}
 	}
-	refuse := func(c messaging.Category, code, text string) (*Incoming, *Route, verdict) {
-		return nil, nil, failed(messaging.NewFailure(c, code, text))
+	refuse := func(c messaging.Category, code, text string) (*Route, verdict) {
+		return nil, failed(messaging.NewFailure(c, code, text))
 	}
 	switch {
 	case errors.Is(err, transport.ErrForeign):
@@ -38,7 +38,7 @@ func (k *Consumer) prepare(i *item) (*Incoming, *Route, verdict) {
 	}
 	route := k.routes[routeKey{f.Type, f.SchemaVersion}]
 	if route == nil {
-		return nil, nil, k.unhandled(f)
+		return nil, k.unhandled(f)
 	}
 	if f.ClaimCheck != "" {
 		if !json.Valid([]byte(f.ClaimCheck)) {
@@ -46,7 +46,7 @@ func (k *Consumer) prepare(i *item) (*Incoming, *Route, verdict) {
 		}
 		return refuse(messaging.CategoryConfiguration, messaging.CodeClaimCheckUnavailable, "the payload lies in an object store that is not configured")
 	}
-	in := &Incoming{Message: m, Fields: f, Meta: k.meta(i)}
+	*in = Incoming{Message: m, Fields: f, Meta: k.meta(i)}
 	for _, codec := range k.c.Codecs {
 		if codec.ContentType() == f.ContentType {
 			in.Codec = codec
@@ -61,7 +61,7 @@ func (k *Consumer) prepare(i *item) (*Incoming, *Route, verdict) {
 			return refuse(messaging.CategoryDeserialization, messaging.CodeInvalidHeader, "the schema reference is not JSON")
 		}
 	}
-	return in, route, verdict{}
+	return route, verdict{}
 }
 
 // unhandled is what becomes of a message that no route takes.
@@ -88,8 +88,10 @@ func (k *Consumer) countAttempts(i *item) {
 	if k.c.Policy.Mode == messaging.ModeBrokerDelayed {
 		i.attempt += max(i.d.Failed, 0)
 	}
-	if n, err := strconv.Atoi(headerOf(&i.d.Message, transport.HeaderRetryAttempt)); err == nil && n > 0 && n < 1<<30 {
-		i.attempt += n
+	if before := headerOf(&i.d.Message, transport.HeaderRetryAttempt); before != "" {
+		if n, err := strconv.Atoi(before); err == nil && n > 0 && n < 1<<30 {
+			i.attempt += n
+		}
 	}
 	i.first = headerOf(&i.d.Message, transport.HeaderFirstFailureAt)
 }

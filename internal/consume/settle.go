@@ -11,7 +11,8 @@ import (
 type settling struct {
 	verb string
 	sent time.Time
-	done func(messaging.SettlementResult) // nil once it is answered
+	open bool
+	done func(messaging.SettlementResult) // nil: the delivery ends with the answer
 }
 
 // finish acknowledges a delivery that is done. What was settled before its handler is done already.
@@ -30,26 +31,26 @@ func (k *Consumer) send(i *item, s transport.Settlement) {
 		return
 	}
 	i.to(SettlementSending)
-	k.settle(i, s, func(messaging.SettlementResult) { k.c.Hooks.ended(i.kind(&k.c), i.outcome, i.broken) })
+	k.settle(i, s, nil)
 	k.closeItem(i)
 }
 
 // settle sends a settlement; done is called in the dispatcher's goroutine, once.
 func (k *Consumer) settle(i *item, s transport.Settlement, done func(messaging.SettlementResult)) {
-	i.settling = settling{verb: s.Verb.String(), sent: time.Now(), done: done}
-	k.settling = append(k.settling, i)
+	i.settling = settling{verb: s.Verb.String(), sent: time.Now(), open: true, done: done}
+	k.settling.push(i)
 	k.edge.Settle(i.d, s, func(r messaging.SettlementResult) {
-		k.box.post(func() { k.answered(i, r) })
+		k.box.put(event{kind: settlementAnswered, item: i, result: r})
 	})
 }
 
 // answered takes the answer to a settlement; only the first counts.
 func (k *Consumer) answered(i *item, r messaging.SettlementResult) {
 	s := i.settling
-	if s.done == nil {
+	if !s.open {
 		return
 	}
-	i.settling.done = nil
+	i.settling.open, i.settling.done = false, nil
 	if r.Status == messaging.Settled {
 		i.to(Settled)
 	} else {
@@ -59,18 +60,21 @@ func (k *Consumer) answered(i *item, r messaging.SettlementResult) {
 	if i.control != nil {
 		i.control.settled(r)
 	}
-	s.done(r)
-	for len(k.settling) > 0 && k.settling[0].settling.done == nil {
-		k.settling[0] = nil
-		k.settling = k.settling[1:]
+	if s.done != nil {
+		s.done(r)
+	} else {
+		k.c.Hooks.ended(i.kind(&k.c), i.outcome, i.broken)
+	}
+	for k.settling.len() > 0 && !k.settling.all()[0].settling.open {
+		k.settling.drop(1)
 	}
 }
 
 // giveUpSettlements ends what got no answer for too long. It may be settled or not: the message may come again.
 func (k *Consumer) giveUpSettlements(now time.Time) {
-	for len(k.settling) > 0 {
-		i := k.settling[0]
-		if i.settling.done != nil && now.Sub(i.settling.sent) < k.c.SettleTimeout {
+	for k.settling.len() > 0 {
+		i := k.settling.all()[0]
+		if i.settling.open && now.Sub(i.settling.sent) < k.c.SettleTimeout {
 			return
 		}
 		k.answered(i, messaging.SettlementResult{

@@ -28,7 +28,7 @@ type unit struct {
 type lane struct {
 	u       *unit
 	key     string
-	queue   []*item
+	queue   fifo[*item]
 	running int
 	held    int // waits and hand-overs that the lane stands still for
 	ready   bool

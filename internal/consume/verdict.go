@@ -221,7 +221,7 @@ func (k *Consumer) putBack(l *lane, items []*item) {
 		k.count(i)
 		i.control = nil
 	}
-	l.queue = append(append(make([]*item, 0, len(items)+len(l.queue)), items...), l.queue...)
+	l.queue.pushFront(items...)
 	k.wake(l)
 	k.steer(items[0].u)
 }

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +26,16 @@ var ErrForeign = errors.New("foreign message")
 // platform could have written (too large, not text, forbidden) is skipped. Of a
 // repeated user header the first counts.
 func DecodeHeaders(headers []Header) (WireFields, error) {
-	d := decoder{seen: make(map[string]bool, len(headers))}
+	var d decoder
+	size := 0
 	for _, h := range headers {
-		d.read(h.Name, h.Value)
+		if messaging.ReservedHeader(h.Name) {
+			size += len(h.Value)
+		}
+	}
+	d.text.Grow(size)
+	for i, h := range headers {
+		d.read(headers[:i], h.Name, h.Value)
 	}
 	if d.foreign == nil && (d.f.ID.IsZero() || d.f.Type == "") {
 		d.foreign = errors.New("msg.id or msg.type is absent")
@@ -44,27 +52,47 @@ func DecodeHeaders(headers []Header) (WireFields, error) {
 
 type decoder struct {
 	f            WireFields
-	seen         map[string]bool
+	text         strings.Builder // the values of the msg. family, one behind the other: they are kept by one allocation
+	seen         map[string]bool // only where there are many headers
 	foreign, bad error
 	user         map[string]string
 	userBytes    int
 }
 
-func (d *decoder) read(name string, value []byte) {
+func (d *decoder) read(before []Header, name string, value []byte) {
 	if !messaging.ReservedHeader(name) {
 		if utf8.ValidString(name) { // lowering would make any name valid
 			d.readUser(strings.ToLower(name), value)
 		}
 		return
 	}
-	if d.seen[name] {
+	if d.repeated(before, name) {
 		d.fail(name, errors.New("is repeated"))
 		return
 	}
-	d.seen[name] = true
-	if err := d.f.set(name, string(value)); err != nil {
+	from := d.text.Len()
+	d.text.Write(value)
+	if err := d.f.set(name, d.text.String()[from:]); err != nil {
 		d.fail(name, err)
 	}
+}
+
+// manyHeaders is where looking for a repeated name by going through those before gets slow.
+const manyHeaders = 64
+
+func (d *decoder) repeated(before []Header, name string) bool {
+	if len(before) < manyHeaders {
+		return slices.ContainsFunc(before, func(h Header) bool { return h.Name == name })
+	}
+	if d.seen == nil {
+		d.seen = make(map[string]bool, 2*manyHeaders)
+		for _, h := range before {
+			d.seen[h.Name] = true
+		}
+	}
+	had := d.seen[name]
+	d.seen[name] = true
+	return had
 }
 
 func (d *decoder) fail(name string, err error) {
