@@ -20,9 +20,9 @@ func TestPostgres_ARevokedRightIsWaitedFor(t *testing.T) {
 		name, revoke, table, doctor string
 		short                       int
 	}{
-		{"update of the rows", `revoke update on messaging_outbox from relay_worker`, "messaging_outbox", "update on messaging_outbox", 18},
-		{"update of the lanes", `revoke update on messaging_outbox_lane from relay_worker`, "messaging_outbox_lane", "messaging_outbox_lane", 16},
-		{"reading of the rows", `revoke select on messaging_outbox from relay_worker`, "messaging_outbox", "select and update on messaging_outbox", 17},
+		{"update of the rows", `revoke update on messaging_outbox from relay_worker`, "messaging_outbox", "lacks update on messaging_outbox ", 18},
+		{"update of the lanes", `revoke update on messaging_outbox_lane from relay_worker`, "messaging_outbox_lane", "lacks update on messaging_outbox_lane ", 16},
+		{"reading of the rows", `revoke select on messaging_outbox from relay_worker`, "messaging_outbox", "lacks select on messaging_outbox ", 17},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

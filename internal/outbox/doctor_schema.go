@@ -28,23 +28,52 @@ func badIndexes(ctx context.Context, q *outboxdb.Queries, _ Limits) (found []Fin
 	return found, err
 }
 
+// needs are the rights without which the programs of a role fail.
+var needs = []struct {
+	role   string
+	rights []string
+}{
+	{"relay_writer", []string{"insert messaging_outbox", "select messaging_inbox", "insert messaging_inbox"}},
+	{relayRole, []string{
+		"select messaging_outbox", "update messaging_outbox", "delete messaging_outbox",
+		"select messaging_outbox_lane", "insert messaging_outbox_lane", "update messaging_outbox_lane", "delete messaging_outbox_lane",
+		"select messaging_outbox_relay", "insert messaging_outbox_relay", "update messaging_outbox_relay", "delete messaging_outbox_relay",
+		"select messaging_outbox_task", "insert messaging_outbox_task", "update messaging_outbox_task", "delete messaging_outbox_task",
+		"select messaging_outbox_destination", "insert messaging_outbox_destination", "update messaging_outbox_destination",
+		"select messaging_outbox_archive", "insert messaging_outbox_archive", "delete messaging_outbox_archive",
+		"select messaging_control", "select messaging_inbox", "delete messaging_inbox",
+	}},
+	{"relay_operator", []string{
+		"execute messaging_outbox_operate", "update messaging_outbox", "select messaging_control", "insert messaging_control", "insert messaging_audit",
+	}},
+	{"relay_reader", []string{"select messaging_outbox_status"}},
+}
+
+const relayRole = "relay_worker"
+
 func rights(ctx context.Context, q *outboxdb.Queries, l Limits) (found []Finding, err error) {
 	const fix = "run deploy/sql/roles.sql again; it is needed after each migration"
-	roles, err := q.MissingRights(ctx)
-	if err != nil {
-		return nil, err
+	for _, n := range needs {
+		lacking, err := q.MissingRights(ctx, outboxdb.MissingRightsParams{Needs: n.rights, Role: n.role})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range lacking {
+			found = append(found, Finding{Code: FindingRightsMissing, Evidence: "role " + r.Name + " lacks " + r.Privileges + " on " + r.Relation, Fix: fix})
+		}
+		if !l.AsRelay || n.role != relayRole {
+			continue
+		}
+		own, err := q.MissingRights(ctx, outboxdb.MissingRightsParams{Needs: n.rights})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range own {
+			found = append(found, Finding{
+				Code: FindingRightsMissing, Evidence: "the relay's user " + r.Name + " lacks " + r.Privileges + " on " + r.Relation,
+				Fix: fix + "; then grant relay_worker to " + r.Name,
+			})
+		}
 	}
-	for _, r := range roles {
-		found = append(found, Finding{Code: FindingRightsMissing, Evidence: "role " + r.Name + " lacks " + r.Needs, Fix: fix})
-	}
-	if !l.AsRelay {
-		return found, nil
-	}
-	own, err := q.OwnMissingRights(ctx)
-	for _, r := range own {
-		found = append(found, Finding{
-			Code: FindingRightsMissing, Evidence: "the relay's user " + r.Name + " lacks " + r.Needs, Fix: fix + "; then grant relay_worker to " + r.Name,
-		})
-	}
-	return found, err
+	return found, nil
 }

@@ -118,38 +118,31 @@ func (q *Queries) MissingLanes(ctx context.Context) ([]MissingLanesRow, error) {
 }
 
 const missingRights = `-- name: MissingRights :many
-select r.name::text as name, r.needs::text as needs from (
-  select 'relay_writer' as name, 'insert on messaging_outbox' as needs,
-         has_any_column_privilege(o.oid, 'messaging_outbox', 'insert') as ok from pg_catalog.pg_roles o where o.rolname = 'relay_writer'
-  union all
-  select 'relay_worker', 'select, update and delete on messaging_outbox',
-         has_table_privilege(o.oid, 'messaging_outbox', 'select') and has_any_column_privilege(o.oid, 'messaging_outbox', 'update')
-         and has_table_privilege(o.oid, 'messaging_outbox', 'delete') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
-  union all
-  select 'relay_worker', 'its rights on messaging_outbox_lane, messaging_outbox_relay and messaging_outbox_task',
-         has_table_privilege(o.oid, 'messaging_outbox_lane', 'update') and has_table_privilege(o.oid, 'messaging_outbox_relay', 'insert')
-         and has_table_privilege(o.oid, 'messaging_outbox_task', 'update') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
-  union all
-  select 'relay_worker', 'select, insert and delete on messaging_outbox_archive',
-         has_table_privilege(o.oid, 'messaging_outbox_archive', 'select') and has_table_privilege(o.oid, 'messaging_outbox_archive', 'insert')
-         and has_table_privilege(o.oid, 'messaging_outbox_archive', 'delete') from pg_catalog.pg_roles o where o.rolname = 'relay_worker'
-  union all
-  select 'relay_operator', 'execute on messaging_outbox_operate',
-         has_function_privilege(o.oid, 'messaging_outbox_operate(text, uuid[], integer[], text, text)', 'execute') from pg_catalog.pg_roles o where o.rolname = 'relay_operator'
-  union all
-  select 'relay_reader', 'select on messaging_outbox_status',
-         has_table_privilege(o.oid, 'messaging_outbox_status', 'select') from pg_catalog.pg_roles o where o.rolname = 'relay_reader') r
- where not r.ok
+select r.rolname::text as name, n.relation::text as relation, string_agg(n.privilege, ', ' order by n.place)::text as privileges
+  from (select split_part(w.need, ' ', 1) as privilege, split_part(w.need, ' ', 2) as relation, w.place
+          from unnest($1::text[]) with ordinality as w (need, place)) as n
+  join pg_catalog.pg_roles r on r.rolname = coalesce(nullif($2::text, ''), current_user)
+ where not case when n.privilege in ('insert', 'update') then has_any_column_privilege(r.oid, n.relation, n.privilege)
+                when n.privilege = 'execute' then has_function_privilege(r.oid, n.relation || '(text,uuid[],integer[],text,text)', n.privilege)
+                else has_table_privilege(r.oid, n.relation, n.privilege) end
+ group by r.rolname, n.relation order by min(n.place)
 `
 
-type MissingRightsRow struct {
-	Name  string
-	Needs string
+type MissingRightsParams struct {
+	Needs []string
+	Role  string
 }
 
-// Of the four roles, those that are there and lack a right that their programs need.
-func (q *Queries) MissingRights(ctx context.Context) ([]MissingRightsRow, error) {
-	rows, err := q.db.Query(ctx, missingRights)
+type MissingRightsRow struct {
+	Name       string
+	Relation   string
+	Privileges string
+}
+
+// What a role, or whoever asks where it is ”, lacks of a list of rights, each as 'privilege relation'. A right to insert or
+// to update some columns counts. A role that is not there lacks nothing.
+func (q *Queries) MissingRights(ctx context.Context, arg MissingRightsParams) ([]MissingRightsRow, error) {
+	rows, err := q.db.Query(ctx, missingRights, arg.Needs, arg.Role)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +150,7 @@ func (q *Queries) MissingRights(ctx context.Context) ([]MissingRightsRow, error)
 	var items []MissingRightsRow
 	for rows.Next() {
 		var i MissingRightsRow
-		if err := rows.Scan(&i.Name, &i.Needs); err != nil {
+		if err := rows.Scan(&i.Name, &i.Relation, &i.Privileges); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -203,50 +196,6 @@ func (q *Queries) OddLanes(ctx context.Context) ([]OddLanesRow, error) {
 	for rows.Next() {
 		var i OddLanesRow
 		if err := rows.Scan(&i.Destination, &i.Lane, &i.Why); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ownMissingRights = `-- name: OwnMissingRights :many
-select current_user::text as name, r.needs::text as needs from (
-  select 'select, update and delete on messaging_outbox' as needs,
-         has_table_privilege('messaging_outbox', 'select') and has_any_column_privilege('messaging_outbox', 'update')
-         and has_table_privilege('messaging_outbox', 'delete') as ok
-  union all
-  select 'its rights on messaging_outbox_lane, messaging_outbox_relay and messaging_outbox_task',
-         has_table_privilege('messaging_outbox_lane', 'update') and has_table_privilege('messaging_outbox_relay', 'insert')
-         and has_table_privilege('messaging_outbox_task', 'update')
-  union all
-  select 'select, insert and delete on messaging_outbox_archive',
-         has_table_privilege('messaging_outbox_archive', 'select') and has_table_privilege('messaging_outbox_archive', 'insert')
-         and has_table_privilege('messaging_outbox_archive', 'delete')
-  union all
-  select 'select on messaging_control', has_table_privilege('messaging_control', 'select')) r
- where not r.ok
-`
-
-type OwnMissingRightsRow struct {
-	Name  string
-	Needs string
-}
-
-// The same for whoever asks, as a relay.
-func (q *Queries) OwnMissingRights(ctx context.Context) ([]OwnMissingRightsRow, error) {
-	rows, err := q.db.Query(ctx, ownMissingRights)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []OwnMissingRightsRow
-	for rows.Next() {
-		var i OwnMissingRightsRow
-		if err := rows.Scan(&i.Name, &i.Needs); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
