@@ -1,10 +1,14 @@
 package acceptance
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
 )
@@ -39,6 +43,9 @@ func TestPostgres_AFullDiskIsWaitedFor(t *testing.T) {
 					_, _ = ask(t, server.Env(fmt.Sprint("PG_URL_", major)), `select pg_switch_wal()::text`)
 					_, _ = ask(t, server.Env(fmt.Sprint("PG_URL_", major)), `select pg_switch_wal()::text from pg_create_restore_point('full')`)
 				}
+				if !c.log {
+					ids = append(ids, w.insertUntilRefused(kafkaDestination)...)
+				}
 				p.resume()
 				p.notReady(kafkaDestination, c.reason, 60*time.Second)
 				if code, _ := p.get("/healthz"); code != 200 {
@@ -69,4 +76,23 @@ func TestPostgres_AFullDiskIsWaitedFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// insertUntilRefused takes what room the table's own pages still have, so that an outcome needs a new one.
+func (w *world) insertUntilRefused(destination string) (ids []string) {
+	w.t.Helper()
+	for range 10_000 {
+		var id string
+		err := w.writers.QueryRow(context.Background(),
+			`select messaging_outbox_add($1, 'order.created', 'shop', '{}', ordering_key => 'k1')::text`, destination).Scan(&id)
+		if full := (*pgconn.PgError)(nil); errors.As(err, &full) && full.Code == "53100" {
+			return ids
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	w.t.Fatal("the disk does not get full")
+	return nil
 }
