@@ -26,20 +26,11 @@ func count(full, short int) int {
 	return short
 }
 
-// within is how long something may take that the written case gives d. The short tier shares its machine with other
-// tests and asserts no speed: there it must only happen.
-func within(d time.Duration) time.Duration {
-	if testenv.Full() {
-		return d
-	}
-	return d + 20*time.Second
-}
-
 // othersFlow fails unless 50 ordinary rows of another destination are sent while the fault lasts.
 func (w *world) othersFlow(destination string) {
 	w.t.Helper()
 	ids := w.insert(destination, 50, 0)
-	brokertest.Eventually(w.t, within(5*time.Second), "rows of "+destination+" to be sent all the same", func() bool {
+	brokertest.Eventually(w.t, 5*time.Second, "rows of "+destination+" to be sent all the same", func() bool {
 		return w.sent(ids) == len(ids)
 	})
 }

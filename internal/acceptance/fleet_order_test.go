@@ -51,7 +51,7 @@ func TestB35_NothingOvertakesARowThatIsTriedAgain(t *testing.T) {
 	brokertest.Eventually(t, 30*time.Second, "the first row to be refused again and again", func() bool { return tries() >= 3 })
 	others := w.query(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', '"other"', partition_key => 'mail',
 	  ordering_key => 'other' || i % 10)::text from generate_series(1, 50) i`)
-	brokertest.Eventually(t, within(5*time.Second), "rows of other keys to be sent", func() bool { return w.sent(others) == 50 })
+	brokertest.Eventually(t, 5*time.Second, "rows of other keys to be sent", func() bool { return w.sent(others) == 50 })
 	if got := w.of(b, "status"); got != "HELD" && got != "PENDING" {
 		t.Errorf("the row behind the refused one is %s", got)
 	}
@@ -116,7 +116,7 @@ func TestB41_MoreRelaysDoNotTryMoreOften(t *testing.T) {
 	for range count(6, 4) {
 		w.startProgram(program, file)
 	}
-	brokertest.Eventually(t, within(time.Duration(attempts+5)*pause), "the row to be parked", func() bool { return w.of(bad, "status") == "PARKED" })
+	brokertest.Eventually(t, time.Duration(attempts+5)*pause, "the row to be parked", func() bool { return w.of(bad, "status") == "PARKED" })
 	at := tries()["{}"]
 	if len(at) != attempts {
 		t.Errorf("%d publishes of the row, want %d", len(at), attempts)

@@ -30,7 +30,7 @@ func TestB37_AFailingRowWaitsItsTurn(t *testing.T) {
 	good := w.enqueue(`select messaging_outbox_add('rabbit.keyed', 'order.created', 'shop', '{}', partition_key => 'mail')::text
 	  from generate_series(1, $1)`, count(500, 200))
 	p := w.startProgram(plainRelay(t), w.write())
-	brokertest.Eventually(t, within(10*time.Second), "the rows behind the failing one to be sent", func() bool { return w.sent(good) == len(good) })
+	brokertest.Eventually(t, 10*time.Second, "the rows behind the failing one to be sent", func() bool { return w.sent(good) == len(good) })
 	busy := w.transactions()
 	begin := time.Now()
 	w.parked(bad, "UNROUTABLE", maxAttempts)
@@ -77,7 +77,7 @@ func backedOff(t *testing.T, at []time.Time) {
 		t.Fatalf("%d publishes of the failing row, want %d", len(at), maxAttempts)
 	}
 	for i, pause := range []time.Duration{time.Second, 2 * time.Second} {
-		if got := at[i+1].Sub(at[i]); got < pause || got > within(pause+time.Second) {
+		if got := at[i+1].Sub(at[i]); got < pause || got > testenv.Within(pause+time.Second) {
 			t.Errorf("%v between attempts %d and %d, want %v", got, i+1, i+2, pause)
 		}
 	}
@@ -122,7 +122,7 @@ func TestB38_RowsThatCannotGoTakeNoPlace(t *testing.T) {
 	for _, outage := range []time.Duration{0, time.Duration(count(600, 3)) * time.Second} {
 		<-time.After(outage)
 		ids := w.insert(kafkaDestination, 10, 5)
-		brokertest.Eventually(t, within(5*time.Second), "the rows of the healthy destination to be sent", func() bool { return w.sent(ids) == 10 })
+		brokertest.Eventually(t, 5*time.Second, "the rows of the healthy destination to be sent", func() bool { return w.sent(ids) == 10 })
 		sent += 10
 	}
 	if n := attempts() - tried; n > 50 {
@@ -156,7 +156,7 @@ func TestB39_ALateCommitIsNotSkipped(t *testing.T) {
 			brokertest.Eventually(t, 20*time.Second, "the row that was committed first to be sent", func() bool { return w.of(early, "status") == "PUBLISHED" })
 			<-time.After(time.Until(opened.Add(time.Duration(count(5000, 1500)) * time.Millisecond)))
 			commit()
-			brokertest.Eventually(t, within(2*poll+time.Second), "the row that was committed late to be sent", func() bool { return w.of(late, "status") == "PUBLISHED" })
+			brokertest.Eventually(t, 2*poll+time.Second, "the row that was committed late to be sent", func() bool { return w.of(late, "status") == "PUBLISHED" })
 		}
 	}
 	captures := map[string]*brokertest.Capture{}
@@ -293,8 +293,8 @@ func TestB74_ZonesChangeNothing(t *testing.T) {
 	  from generate_series(1, 16)`, rabbitDestination)
 	soon := w.insert(rabbitDestination, 50, 0)
 
-	for _, msg := range arrived.WaitFor(t, within(6*time.Second), delayed...) {
-		if took := msg.Arrived.Sub(inserted); slices.Contains(delayed, msg.ID) && (took < 4900*time.Millisecond || took > within(6*time.Second)) {
+	for _, msg := range arrived.WaitFor(t, 6*time.Second, delayed...) {
+		if took := msg.Arrived.Sub(inserted); slices.Contains(delayed, msg.ID) && (took < 4900*time.Millisecond || took > testenv.Within(6*time.Second)) {
 			t.Errorf("a row that was due in 5 s arrived after %v", took)
 		}
 	}

@@ -71,8 +71,8 @@ func TestB23_AMissingTopicHoldsItsOwnRows(t *testing.T) {
 	waiting := w.insert(nope, rows, 20)
 	good := w.insert(kafkaDestination, 100, 10)
 	p := w.startProgram(plainRelay(t), w.write())
-	brokertest.Eventually(t, within(5*time.Second), "the good topic's rows to be sent", func() bool { return w.sent(good) == 100 })
-	p.notReady(nope, "UNKNOWN_TOPIC", within(10*time.Second))
+	brokertest.Eventually(t, 5*time.Second, "the good topic's rows to be sent", func() bool { return w.sent(good) == 100 })
+	p.notReady(nope, "UNKNOWN_TOPIC", 10*time.Second)
 	p.stillReady(kafkaDestination)
 	if n := p.metric("relay_breaker_state", `destination="`+nope+`"`, `state="CLOSED"`); n != 0 {
 		t.Error("the breaker of the missing topic is closed")

@@ -20,7 +20,7 @@ func TestB43_AMissingDatabaseIsNotHammered(t *testing.T) {
 	w.env = []string{"RELAY_DATABASE_URL=" + w.databaseURL(proxy.Addr())}
 	first := w.insert(kafkaDestination, 50, 5)
 	p := w.start()
-	brokertest.Eventually(t, within(20*time.Second), "the first rows to be sent", func() bool { return w.sent(first) == 50 })
+	brokertest.Eventually(t, 20*time.Second, "the first rows to be sent", func() bool { return w.sent(first) == 50 })
 
 	proxy.Down()
 	attempts, open := refuseAt(t, proxy.Addr())
@@ -38,7 +38,7 @@ func TestB43_AMissingDatabaseIsNotHammered(t *testing.T) {
 	}
 	open()
 	proxy.Up(t)
-	brokertest.Eventually(t, within(10*time.Second), "the waiting rows to be sent", func() bool { return w.sent(waiting) == 50 })
+	brokertest.Eventually(t, 10*time.Second, "the waiting rows to be sent", func() bool { return w.sent(waiting) == 50 })
 	w.oneAttemptEach()
 	if !p.alive() {
 		t.Error("the relay ended")

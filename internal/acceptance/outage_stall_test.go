@@ -7,6 +7,7 @@ import (
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/dbtest"
+	"github.com/backend-skeleton/relay/internal/testenv"
 )
 
 // A broker that does not answer holds no transaction open, and rows do not stay claimed by a relay that lives and has
@@ -51,7 +52,7 @@ func TestB81_NoTransactionWaitsForABroker(t *testing.T) {
 					t.Fatal("no row is in doubt although nothing answers")
 				}
 			}
-			if most := within(publishTimeout + time.Second); longest > most {
+			if most := testenv.Within(publishTimeout + time.Second); longest > most {
 				t.Errorf("a row was claimed for %v by a relay that lives, want at most %v", longest, most)
 			}
 			if idle > 1000 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +134,7 @@ func TestB73_RelaysWithWrongClocks(t *testing.T) {
 	tries := w.watchPublishes("unbound")
 	right := w.env
 	for _, seconds := range []string{"600", "-600", "0"} {
-		w.env = append(right[:len(right):len(right)], wallClockVariable+"="+seconds)
+		w.env = slices.Concat(right, []string{wallClockVariable + "=" + seconds})
 		p := w.startProgram(program, w.write())
 		p.address()
 		w.hasWallClock(p, seconds)

@@ -47,7 +47,7 @@ func TestB65_AReadOnlyServerIsWaitedFor(t *testing.T) {
 		t.Errorf("up to %d connections, want at most 5", most)
 	}
 	w.readOnly("off")
-	w.published(within(10*time.Second), 220)
+	w.published(10*time.Second, 220)
 	capture.WaitFor(t, 10*time.Second, ids...)
 	w.oneAttemptEach()
 	brokertest.Eventually(t, 10*time.Second, "the relay to be ready again", func() bool {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/dbtest"
+	"github.com/backend-skeleton/relay/internal/testenv"
 )
 
 // No way through the relay holds one connection while it asks for another: with two it does all its work at once, and
@@ -42,7 +43,7 @@ func TestB59_APoolSmallerThanTheWork(t *testing.T) {
 			k = append(k, w.insert(kafkaDestination, n, 10)...)
 			r := w.insert(rabbitDestination, n, 0)
 			most := 0
-			deadline := time.Now().Add(within(20 * time.Second))
+			deadline := time.Now().Add(testenv.Within(20 * time.Second))
 			for w.statuses() != fmt.Sprintf("PUBLISHED %d", len(k)+len(r)) && time.Now().Before(deadline) {
 				most = max(most, w.number(`select count(*) from pg_stat_activity where datname = current_database() and application_name = 'small-pool'`))
 			}
@@ -105,7 +106,7 @@ func TestB60_AStartLocksNobodyOut(t *testing.T) {
 	}
 	p := w.start()
 	p.address()
-	brokertest.Eventually(t, within(5*time.Second), "a row of another writer to be sent", func() bool {
+	brokertest.Eventually(t, 5*time.Second, "a row of another writer to be sent", func() bool {
 		return w.number(`select count(*) from messaging_outbox where status = 'PUBLISHED'`) > 0
 	})
 	t.Logf("migrated, started and published in %v", time.Since(begin))

@@ -36,7 +36,7 @@ func TestB13_AConfirmThatNeverCame(t *testing.T) {
 				four := w.insert(rabbitDestination, 4, 0)
 				ids = append(ids, four...)
 				trap.Wait(t, 1, 20*time.Second)
-				brokertest.Eventually(t, within(publishTimeout+time.Second), "the publish to end", func() bool {
+				brokertest.Eventually(t, publishTimeout+time.Second, "the publish to end", func() bool {
 					return w.number(`select count(*) from messaging_outbox where message_id = any($1::uuid[]) and ambiguous_attempts > 0`, four) > 0
 				})
 				w.published(20*time.Second, len(ids))
@@ -104,7 +104,7 @@ func TestB14_UnroutableIsNotSent(t *testing.T) {
 		}
 	}
 	p := w.start()
-	w.until(within(40*time.Second), fmt.Sprintf("PARKED %d, PUBLISHED %d", rows/2, rows/2))
+	w.until(40*time.Second, fmt.Sprintf("PARKED %d, PUBLISHED %d", rows/2, rows/2))
 	capture.WaitFor(t, 10*time.Second, bound...)
 	once(t, capture, bound)
 	if n := w.sent(bound); n != rows/2 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/backend-skeleton/relay/internal/brokertest"
 	"github.com/backend-skeleton/relay/internal/dbtest"
+	"github.com/backend-skeleton/relay/internal/testenv"
 )
 
 // The settings of the failure cases; a case says where it needs others.
@@ -249,6 +250,7 @@ func (w *world) statuses() string {
 func (w *world) until(limit time.Duration, want string) {
 	w.t.Helper()
 	var got string
+	limit = testenv.Within(limit)
 	deadline := time.Now().Add(limit)
 	for {
 		if got = w.statuses(); got == want {

@@ -9,6 +9,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/backend-skeleton/relay/internal/testenv"
 )
 
 // Message is one delivery as a plain consumer saw it.
@@ -102,10 +104,10 @@ func (c *Capture) ByKey() map[string][]Message {
 	return keys
 }
 
-// Wait returns when n deliveries have arrived, and fails the test when limit passes before.
+// Wait returns when n deliveries have arrived, and fails the test when limit, as [testenv.Within] counts it, passes before.
 func (c *Capture) Wait(t testing.TB, n int, limit time.Duration) []Message {
 	t.Helper()
-	all, ok := c.await(limit, func(all []Message) bool { return len(all) >= n })
+	all, ok := c.await(testenv.Within(limit), func(all []Message) bool { return len(all) >= n })
 	if !ok {
 		t.Fatalf("%d deliveries within %v, want %d", len(all), limit, n)
 	}
@@ -115,7 +117,7 @@ func (c *Capture) Wait(t testing.TB, n int, limit time.Duration) []Message {
 // WaitIDs returns when n different message ids have arrived, and fails the test when limit passes before.
 func (c *Capture) WaitIDs(t testing.TB, n int, limit time.Duration) []Message {
 	t.Helper()
-	all, ok := c.await(limit, func(all []Message) bool { return len(all) >= n && len(countIDs(all)) >= n })
+	all, ok := c.await(testenv.Within(limit), func(all []Message) bool { return len(all) >= n && len(countIDs(all)) >= n })
 	if !ok {
 		t.Fatalf("%d message ids in %d deliveries within %v, want %d", len(countIDs(all)), len(all), limit, n)
 	}
@@ -134,7 +136,7 @@ func (c *Capture) WaitFor(t testing.TB, limit time.Duration, ids ...string) []Me
 		}
 		return left
 	}
-	all, ok := c.await(limit, func(all []Message) bool { return missing(all) == 0 })
+	all, ok := c.await(testenv.Within(limit), func(all []Message) bool { return missing(all) == 0 })
 	if !ok {
 		t.Fatalf("%d of %d messages are missing after %v; %d deliveries came", missing(all), len(ids), limit, len(all))
 	}

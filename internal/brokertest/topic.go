@@ -56,26 +56,19 @@ func Topic(t testing.TB, bootstrap string, opts ...TopicOption) string {
 		// The test may have ended the broker, or deleted the topic itself: what is left goes with the servers.
 		_, _ = admin.DeleteTopics(ctx, name)
 	})
-	waitForLeaders(t, admin, name)
+	WaitForLeaders(t, admin, name)
 	return name
 }
 
-func waitForLeaders(t testing.TB, admin *kadm.Client, topic string) {
+// WaitForLeaders waits until every partition of a new topic is led by a broker that knows of it: what the metadata says of
+// the leader is true some moments before that.
+func WaitForLeaders(t testing.TB, admin *kadm.Client, topic string) {
 	t.Helper()
 	Eventually(t, adminLimit, "every partition of the new topic has a leader", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		metadata, err := admin.Metadata(ctx, topic)
-		if err != nil {
-			return false
-		}
-		detail := metadata.Topics[topic]
-		for _, partition := range detail.Partitions {
-			if partition.Err != nil || partition.Leader < 0 {
-				return false
-			}
-		}
-		return detail.Err == nil && len(detail.Partitions) > 0
+		ends, err := admin.ListEndOffsets(ctx, topic)
+		return err == nil && len(ends[topic]) > 0 && ends.Error() == nil
 	})
 }
 

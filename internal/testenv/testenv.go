@@ -5,6 +5,7 @@ package testenv
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 // Require returns the value of the environment variable name, the address of a real server such as PG_URL_17,
@@ -28,6 +29,15 @@ func Require(t testing.TB, name string) string {
 func Full() bool {
 	tier := os.Getenv("TEST_TIER")
 	return tier == "full" || tier == "certify"
+}
+
+// Within is how long something may take that shall take d at most. The tier of every change shares its machine with other
+// tests and asserts no speed: there it must only happen.
+func Within(d time.Duration) time.Duration {
+	if Full() {
+		return d
+	}
+	return d + 20*time.Second
 }
 
 // FullTier skips a test of the nightly tier unless that tier runs. Call it first, before any server is asked for.

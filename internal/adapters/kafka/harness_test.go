@@ -95,18 +95,7 @@ func (c cluster) create(t testing.TB, name string, partitions int32, settings ..
 		defer cancel()
 		_, _ = admin.DeleteTopics(ctx, name)
 	})
-	brokertest.Eventually(t, 20*time.Second, "the topic has leaders", func() bool {
-		m, err := admin.Metadata(t.Context(), name)
-		if err != nil || m.Topics[name].Err != nil || len(m.Topics[name].Partitions) == 0 {
-			return false
-		}
-		for _, p := range m.Topics[name].Partitions {
-			if p.Leader < 0 {
-				return false
-			}
-		}
-		return true
-	})
+	brokertest.WaitForLeaders(t, admin, name)
 }
 
 // adapter opens an adapter and a publisher that end with the test.
