@@ -51,7 +51,8 @@ func sleepers() Plan {
 // locks: outcomes that say doubt wait at the server for locked rows, their relays sleep, and their leases end meanwhile.
 func locks() Plan {
 	s := Step{Rest: 2500 * ms, Faults: []Fault{
-		{Target: Kafka, Kind: Silence, For: 1500 * ms}, {Target: Rabbit, Kind: Silence, For: 1500 * ms},
+		{Target: Kafka, Kind: Silence, For: 1500 * ms},
+		{Target: Rabbit, Kind: Silence, For: 1500 * ms},
 		{Target: Rows, Kind: Lock, After: 500 * ms, For: 4900 * ms},
 	}}
 	for i := range 3 {

@@ -272,13 +272,16 @@ func (p *planner) serverCombination() []Fault {
 		return []Fault{{Target: PostgresServer, Kind: Pause, For: p.long()}, {Target: Relay, Kind: Kill, Number: p.one(), After: half(d), For: p.brief()}}
 	case 4: // nothing is left
 		return []Fault{
-			{Target: KafkaServer, Kind: Kill, For: d}, {Target: RabbitServer, Kind: Kill, For: d}, {Target: PostgresServer, Kind: Kill, For: d},
+			{Target: KafkaServer, Kind: Kill, For: d},
+			{Target: RabbitServer, Kind: Kill, For: d},
+			{Target: PostgresServer, Kind: Kill, For: d},
 			{Target: Relay, Kind: Kill, Number: All, For: d},
 		}
 	default: // an outcome waits at a server that stands still while its relay sleeps through the lease
 		return []Fault{
 			{Target: Rabbit, Kind: Unbind, For: p.long()},
-			{Target: PostgresServer, Kind: Pause, After: half(d), For: p.long()}, {Target: Relay, Kind: Pause, Number: p.one(), After: half(d), For: p.long()},
+			{Target: PostgresServer, Kind: Pause, After: half(d), For: p.long()},
+			{Target: Relay, Kind: Pause, Number: p.one(), After: half(d), For: p.long()},
 		}
 	}
 }
