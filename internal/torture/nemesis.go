@@ -122,6 +122,8 @@ func network(t testing.TB, kind Kind, proxies ...*brokertest.Proxy) (begin, end 
 		return each(func(p *brokertest.Proxy) { p.Stall(brokertest.ToClient) }), each((*brokertest.Proxy).Resume)
 	case Deaf:
 		return each((*brokertest.Proxy).DropReplies), each(func(p *brokertest.Proxy) { p.Cut(); p.Pass() })
+	case Swallow:
+		return each(func(p *brokertest.Proxy) { p.Drop(brokertest.ToServer) }), each(func(p *brokertest.Proxy) { p.Cut(); p.Pass() })
 	case Delay:
 		return each(func(p *brokertest.Proxy) { p.Delay(150 * time.Millisecond) }), each(func(p *brokertest.Proxy) { p.Delay(0) })
 	default:

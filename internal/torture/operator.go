@@ -19,7 +19,7 @@ type operator struct {
 	db    *pgxpool.Pool
 	store *outbox.Store
 	r     *rand.Rand
-	hurry bool // makes every waiting row due at each look
+	hurry bool // makes the rows due that wait behind their heads, and does nothing else
 	done  map[outbox.Verb]int
 	// finishing: nothing more is parked, everything that can be published is redriven, the rest skipped.
 	finishing atomic.Bool
@@ -44,10 +44,10 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// The rows that each verb looks for, the youngest first: that is the order in which they would go out if due rows were all
-// that counts. What is parked was too large, was parked by the operator, or has used up its attempts.
+// The rows that each verb looks for, the youngest first. Those behind wait for the head of their key alone. What is parked was too large, was parked by the operator, or has used up its attempts.
 const (
 	waiting  = `select message_id, version from messaging_outbox where status in ('RETRYABLE_FAILURE', 'AMBIGUOUS') order by seq desc limit $1`
+	behind   = `select message_id, version from messaging_outbox where status = 'AMBIGUOUS' and next_attempt_at is null order by seq desc limit $1`
 	open     = `select message_id, version from messaging_outbox where status not in ('PUBLISHED', 'PARKED') order by seq desc limit $1`
 	hopeless = `select message_id, version from messaging_outbox where status = 'PARKED' and skipped_at is null and message_type = '` + badType + `' limit $1`
 	parked   = `select message_id, version from messaging_outbox where status = 'PARKED' and message_type <> '` + badType + `' limit $1`
@@ -61,7 +61,7 @@ func (o *operator) look(ctx context.Context) {
 	}
 	switch n := o.r.IntN(12); {
 	case o.hurry:
-		o.operate(ctx, outbox.Retry, waiting, 200)
+		o.operate(ctx, outbox.Retry, behind, 200)
 	case n < 3:
 		o.operate(ctx, outbox.Retry, waiting, 5)
 	case n < 4:

@@ -25,7 +25,7 @@ type Options struct {
 	Patient bool
 	// Backoff is the relays' first wait; default 200 ms.
 	Backoff time.Duration
-	// Hurry lets the operator make every waiting row due all the time, and do nothing else.
+	// Hurry lets the operator make the rows due that wait behind the head of their key, and do nothing else.
 	Hurry bool
 	// Program is the relay's binary.
 	Program string

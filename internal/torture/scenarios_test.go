@@ -16,7 +16,7 @@ func scenarios() map[string]Options {
 		"sleepers": {Plan: slices.Repeat(sleepers(), 3), Rate: 300},
 		"locks":    {Plan: slices.Repeat(locks(), 3), Rate: 300},
 		"flaps":    {Plan: slices.Repeat(flaps(), 3), Rate: 400, Keys: 6, Patient: true, Backoff: 2 * time.Second},
-		"hurry":    {Plan: slices.Repeat(hurry(), 6), Rate: 300, Keys: 6, Hurry: true, Patient: true},
+		"hurry":    {Plan: slices.Repeat(hurry(), 6), Rate: 300, Keys: 3, Hurry: true, Patient: true, Backoff: 2 * time.Second},
 	}
 }
 
@@ -67,7 +67,10 @@ func flaps() Plan {
 	return slices.Repeat(Plan{{Rest: 700 * ms, Faults: []Fault{{Target: Rabbit, Kind: Unbind, For: 300 * ms}}}}, 8)
 }
 
-// hurry: whole batches of a key are in doubt, and an operator makes each row of them due, not the head alone.
+// hurry: rows have piled up, go out in one call, and are lost on their way; an operator makes all but their heads due.
 func hurry() Plan {
-	return Plan{{Rest: 1000 * ms, Faults: []Fault{{Target: Kafka, Kind: Deaf, For: 1500 * ms}, {Target: Rabbit, Kind: Deaf, For: 1500 * ms}}}}
+	return Plan{{Rest: 1500 * ms, Faults: []Fault{
+		{Target: Relay, Kind: Pause, Number: All, For: 1000 * ms},
+		{Target: Rabbit, Kind: Swallow, After: 900 * ms, For: 1600 * ms},
+	}}}
 }

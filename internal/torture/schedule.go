@@ -38,6 +38,7 @@ const (
 	Stall   Kind = "stall"   // nothing flows in either direction, and flows on afterwards
 	Silence Kind = "silence" // nothing comes back meanwhile, and comes afterwards
 	Deaf    Kind = "deaf"    // what comes back is lost; cut afterwards
+	Swallow Kind = "swallow" // what is sent is lost; cut afterwards
 	Delay   Kind = "delay"   // a latency in both directions
 	Unbind  Kind = "unbind"  // RabbitMQ refuses the messages of one destination as unroutable
 	Lock    Kind = "lock"    // someone holds the locks of unpublished rows
@@ -220,7 +221,7 @@ func (p *planner) server() Fault {
 
 // network draws what may happen to connections.
 func (p *planner) network(t Target, number int) Fault {
-	kinds := []Kind{Cut, Down, Stall, Silence, Deaf, Delay}
+	kinds := []Kind{Cut, Down, Stall, Silence, Deaf, Swallow, Delay}
 	f := Fault{Target: t, Kind: kinds[p.r.IntN(len(kinds))], Number: number}
 	if f.Kind != Cut {
 		f.For = p.either()

@@ -24,7 +24,7 @@ func TestPlanIsReproducible(t *testing.T) {
 			kinds[f.Target][f.Kind]++
 		}
 	}
-	for target, want := range map[Target]int{Relay: 3, Link: 6, Database: 6, Kafka: 6, Rabbit: 7, Rows: 1, PostgresServer: 2, KafkaServer: 2, RabbitServer: 2} {
+	for target, want := range map[Target]int{Relay: 3, Link: 7, Database: 7, Kafka: 7, Rabbit: 8, Rows: 1, PostgresServer: 2, KafkaServer: 2, RabbitServer: 2} {
 		if len(kinds[target]) != want {
 			t.Errorf("%s: %v, want %d kinds of faults in four hours", target, kinds[target], want)
 		}

@@ -130,6 +130,16 @@ func (w *world) fleet(o Options) {
 	}
 }
 
+// management is how relays learn that the first queue keeps a prefix.
+func (w *world) management() tree {
+	u, err := url.Parse(w.vhost.API())
+	if err != nil {
+		w.t.Fatal("the management API's address is not a URL")
+	}
+	u.User = nil
+	return tree{"url": u.String(), "identity": "rabbit"}
+}
+
 // file is the configuration of every relay.
 func (w *world) file(rabbitUser string, o Options) tree {
 	breaker := tree{"open-max": "3s"}
@@ -149,7 +159,7 @@ func (w *world) file(rabbitUser string, o Options) tree {
 			"environment": "test",
 			"brokers": tree{
 				"kafka":  tree{"kind": "kafka", "seeds": []string{w.kafka.Addr()}},
-				"rabbit": tree{"kind": "rabbitmq", "seeds": []string{w.rabbit.Addr()}, "vhost": w.vhost.Name, "producer-identity": "rabbit"},
+				"rabbit": tree{"kind": "rabbitmq", "seeds": []string{w.rabbit.Addr()}, "vhost": w.vhost.Name, "producer-identity": "rabbit", "management": w.management()},
 			},
 			"destinations": tree{
 				kafkaOrders: tree{
