@@ -44,7 +44,8 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// The rows that each verb looks for, the youngest first. Those behind wait for the head of their key alone. What is parked was too large, was parked by the operator, or has used up its attempts.
+// The rows that each verb looks for, the youngest first. Those behind wait for the head of their key alone. What is parked
+// was too large, was parked by the operator, or has used up its attempts.
 const (
 	waiting  = `select message_id, version from messaging_outbox where status in ('RETRYABLE_FAILURE', 'AMBIGUOUS') order by seq desc limit $1`
 	behind   = `select message_id, version from messaging_outbox where status = 'AMBIGUOUS' and next_attempt_at is null order by seq desc limit $1`
