@@ -101,6 +101,9 @@ func newWorld(t testing.TB, topic bool, change func(*consume.Config), o ...messa
 				defer w.mu.Unlock()
 				w.hands = append(w.hands, c)
 			},
+			Misstep: func(from, next consume.State) {
+				t.Errorf("a delivery went from %v to %v, which is no step", from, next)
+			},
 		},
 	}
 	if change != nil {

@@ -26,6 +26,8 @@ type Hooks struct {
 	Paused func(reason string, paused bool)
 	// Panicked is told what a handler panicked with, and where. It is for the log alone.
 	Panicked func(t messaging.MessageType, value any, stack []byte)
+	// Misstep is told a step between states that does not exist: a mistake of this package.
+	Misstep func(from, next State)
 }
 
 // The outcomes of a message.
@@ -86,5 +88,11 @@ func (h *Hooks) paused(reason string, paused bool) {
 func (h *Hooks) panicked(t messaging.MessageType, value any, stack []byte) {
 	if h.Panicked != nil {
 		h.Panicked(t, value, stack)
+	}
+}
+
+func (h *Hooks) misstep(from, next State) {
+	if h.Misstep != nil {
+		h.Misstep(from, next)
 	}
 }

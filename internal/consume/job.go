@@ -189,7 +189,8 @@ func (k *Consumer) settleFirst(i *item) bool {
 	answered := make(chan messaging.SettlementResult, 1)
 	k.box.post(func() {
 		i.early = true
-		i.to(SettlementSending)
+		k.step(i, Decoding)
+		k.step(i, SettlementSending)
 		k.settle(i, transport.Settlement{Verb: transport.Ack}, func(r messaging.SettlementResult) { answered <- r })
 	})
 	select {

@@ -30,7 +30,7 @@ func (k *Consumer) send(i *item, s transport.Settlement) {
 		k.unsettled(i)
 		return
 	}
-	i.to(SettlementSending)
+	k.step(i, SettlementSending)
 	k.settle(i, s, nil)
 	k.closeItem(i)
 }
@@ -52,9 +52,9 @@ func (k *Consumer) answered(i *item, r messaging.SettlementResult) {
 	}
 	i.settling.open, i.settling.done = false, nil
 	if r.Status == messaging.Settled {
-		i.to(Settled)
+		k.step(i, Settled)
 	} else {
-		i.to(SettlementUnknown)
+		k.step(i, SettlementUnknown)
 	}
 	k.c.Hooks.settled(s.verb, r, time.Since(s.sent))
 	if i.control != nil {

@@ -50,7 +50,6 @@ type item struct {
 	early    bool   // settled before its handler
 	waits    bool   // its due time is waited for, or over
 	counted  bool   // among the waiting ones of its unit
-	wrong    bool   // a step was taken that does not exist
 	control  *controller
 	pending  *messaging.PauseAndRetry // in place, once the handler has returned
 	open     bool                     // among the open ones of its unit
@@ -61,10 +60,10 @@ type item struct {
 
 func (i *item) size() int64 { return int64(len(i.d.Value)) }
 
-// to takes a step. One that does not exist is remembered: it is a mistake of this package.
-func (i *item) to(s State) {
+// step takes a step. One that there is not is taken all the same, since the delivery has to end, and told.
+func (k *Consumer) step(i *item, s State) {
 	if !i.at.Next(s) {
-		i.wrong = true
+		k.c.Hooks.misstep(i.at, s)
 	}
 	i.at = s
 }

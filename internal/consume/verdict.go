@@ -46,7 +46,7 @@ func (k *Consumer) returned(j *job) {
 // judge acts on the verdict about one delivery. What the lane has to wait for is given back, for all of a call at once.
 func (k *Consumer) judge(i *item, v verdict) (pause messaging.PauseAndRetry, waits bool) {
 	if !i.early { // else it stands in the steps of its settlement
-		i.to(Decoding)
+		k.step(i, Decoding)
 	}
 	switch {
 	case i.u.gone, v.early:
@@ -64,7 +64,7 @@ func (k *Consumer) judge(i *item, v verdict) (pause messaging.PauseAndRetry, wai
 			if !v.free {
 				k.passed(i)
 			}
-			i.to(Processing)
+			k.step(i, Processing)
 		}
 		return k.decide(i, v)
 	}
@@ -80,12 +80,12 @@ func (k *Consumer) passed(i *item) {
 }
 
 func (k *Consumer) stepsOfSuccess(i *item) {
-	i.to(Processing)
+	k.step(i, Processing)
 	if r := k.routes[routeKey{i.fields.Type, i.fields.SchemaVersion}]; r != nil && r.Inbox != "" {
-		i.to(InboxReserved)
-		i.to(BusinessTransactionCommitted)
+		k.step(i, InboxReserved)
+		k.step(i, BusinessTransactionCommitted)
 	}
-	i.to(HandlerSucceeded)
+	k.step(i, HandlerSucceeded)
 }
 
 // decide asks what becomes of a failure, and does it.
@@ -115,17 +115,17 @@ func (k *Consumer) decide(i *item, v verdict) (pause messaging.PauseAndRetry, wa
 		k.closeItem(i)
 		k.after(d.Delay, func() { k.putBack(i.l, []*item{i}) })
 	case messaging.PauseAndRetry:
-		i.to(RetryPending)
+		k.step(i, RetryPending)
 		if !v.free && !d.Operator {
 			k.retry(i, f)
 		}
 		return d, true
 	case messaging.PublishToRetryDestination:
-		i.to(RetryPending)
+		k.step(i, RetryPending)
 		k.c.Hooks.retried(k.c.Policy.Mode, f)
 		k.handOver(i, k.c.Stages[d.Stage-1], k.toStage(i, d.Delay), f, outcomeMoved)
 	case messaging.ReturnToBroker:
-		i.to(RetryPending)
+		k.step(i, RetryPending)
 		k.c.Hooks.retried(k.c.Policy.Mode, f)
 		i.outcome = outcomeReturned
 		k.send(i, transport.Settlement{Verb: transport.Fail, Delay: d.Delay})
@@ -135,15 +135,15 @@ func (k *Consumer) decide(i *item, v verdict) (pause messaging.PauseAndRetry, wa
 			return k.deadLetter(i, d.Failure)
 		}
 		if d.Place == messaging.ParkingSchema {
-			i.to(SchemaParking)
+			k.step(i, SchemaParking)
 		} else {
-			i.to(DeadLetterPending)
+			k.step(i, DeadLetterPending)
 		}
 		k.handOver(i, place, k.toDeadLetters(i, d.Failure), d.Failure, outcomeParked)
 	case messaging.DeadLetterDecision:
 		return k.deadLetter(i, d.Failure)
 	case messaging.RejectDecision:
-		i.to(Rejected)
+		k.step(i, Rejected)
 		i.outcome = outcomeRejected
 		k.finish(i)
 	}
@@ -153,11 +153,11 @@ func (k *Consumer) decide(i *item, v verdict) (pause messaging.PauseAndRetry, wa
 // deadLetter hands over to the dead-letter queue. Where there is none the message waits for somebody: it is never dropped.
 func (k *Consumer) deadLetter(i *item, f messaging.Failure) (messaging.PauseAndRetry, bool) {
 	if k.c.DeadLetters == nil {
-		i.to(RetryPending)
+		k.step(i, RetryPending)
 		k.pause(i.u, reasonNoPlace)
 		return messaging.PauseAndRetry{Operator: true}, true
 	}
-	i.to(DeadLetterPending)
+	k.step(i, DeadLetterPending)
 	k.handOver(i, *k.c.DeadLetters, k.toDeadLetters(i, f), f, outcomeDeadLettered)
 	return messaging.PauseAndRetry{}, false
 }
@@ -172,7 +172,7 @@ func (k *Consumer) noteFailure(i *item) {
 // retry counts the next attempt.
 func (k *Consumer) retry(i *item, f messaging.Failure) {
 	if i.at != RetryPending {
-		i.to(RetryPending)
+		k.step(i, RetryPending)
 	}
 	i.attempt++
 	k.c.Hooks.retried(k.c.Policy.Mode, f)

@@ -131,8 +131,8 @@ func (b *batcher[T]) round(ctx context.Context, shots []*shot[T], round []int, l
 	g.to, g.out, g.messages = d.Endpoint, g, make([]transport.Message, len(round))
 	for n, i := range round {
 		g.shots[n], g.messages[n] = shots[i], shots[i].message[0]
-		shots[i].machine.to(QueuedLocally)
-		shots[i].machine.to(Transmitting)
+		shots[i].step(QueuedLocally)
+		shots[i].step(Transmitting)
 	}
 	g.do(ctx, d.Broker.publisher, left)
 }

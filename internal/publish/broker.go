@@ -19,6 +19,8 @@ type Hooks struct {
 	InFlight func(broker string, messages int)
 	// Audit is told what an auditor asks for: that a message went without schema validation.
 	Audit func(to messaging.DestinationName, what string)
+	// Misstep is told a step between states that does not exist and was not taken: a mistake of this package.
+	Misstep func(to messaging.DestinationName, from, next State)
 }
 
 // Event is one verdict, or one late answer.

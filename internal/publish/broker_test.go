@@ -124,6 +124,9 @@ func newBench(tb testing.TB, e *edge, inFlight int) *bench {
 			defer b.mu.Unlock()
 			b.audit = append(b.audit, what)
 		},
+		Misstep: func(_ messaging.DestinationName, from, next publish.State) {
+			tb.Errorf("a publish went from %v to %v, which is no step", from, next)
+		},
 	})
 	b.Destination = &publish.Destination{
 		Name: created.Name, Broker: broker, Endpoint: transport.Endpoint{Name: created.Name},

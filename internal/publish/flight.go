@@ -24,9 +24,17 @@ type flight struct {
 
 // send is the second half of the way, for one message that has its place: adapter, evidence, result, hooks.
 func (f *flight) send(ctx context.Context, timeout time.Duration) {
-	f.machine.to(Transmitting)
+	f.step(Transmitting)
 	f.to, f.messages, f.out = f.d.Endpoint, f.message[:], f
 	f.do(ctx, f.d.Broker.publisher, timeout)
+}
+
+// step goes on to the next state. A step that there is not is told, so that it is neither believed nor overlooked.
+func (f *flight) step(s State) {
+	from := f.machine.at
+	if hook := f.d.Broker.hooks.Misstep; !f.machine.to(s) && hook != nil {
+		hook(f.d.Name, from, s)
+	}
 }
 
 // verdict is called once, before do returns.
@@ -66,7 +74,9 @@ func (f *flight) refuse(err error) {
 
 // finish tells the hooks and makes the error of the result.
 func (f *flight) finish(ctx context.Context) error {
-	f.machine.end(f.result)
+	for _, s := range steps(f.result) {
+		f.step(s)
+	}
 	if f.result.Elapsed == 0 {
 		f.result.Elapsed = time.Since(f.began)
 	}

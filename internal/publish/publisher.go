@@ -88,7 +88,7 @@ func (p *publisher[T]) load(ctx context.Context, s *shot[T], o *messaging.Publis
 	if err := p.d.admit(ctx, 1, r.timeout); err != nil {
 		return 0, err
 	}
-	s.machine.to(QueuedLocally)
+	s.step(QueuedLocally)
 	if left = r.timeout - time.Since(s.began); left <= 0 {
 		p.d.Broker.release(1)
 		return 0, notSent(messaging.CategoryThrottled, messaging.CodeBackpressure, "the places for messages in flight stayed taken")
@@ -114,7 +114,7 @@ func (p *publisher[T]) prepare(ctx context.Context, s *shot[T], o *messaging.Pub
 	if err := s.e.Validate(p.rules.Profile); err != nil {
 		return r, err
 	}
-	s.machine.to(Validated)
+	s.step(Validated)
 	payload, err := encode(ctx, &p.rules, &s.e)
 	if err != nil {
 		return r, err
@@ -125,7 +125,7 @@ func (p *publisher[T]) prepare(ctx context.Context, s *shot[T], o *messaging.Pub
 	if err := p.d.hint(&s.message[0], r.hint); err != nil {
 		return r, err
 	}
-	s.machine.to(Encoded)
+	s.step(Encoded)
 	if hook := p.d.Broker.hooks.Audit; p.raw && hook != nil {
 		hook(p.d.Name, "SCHEMA_VALIDATION_BYPASSED")
 	}
@@ -174,7 +174,14 @@ func (p *publisher[T]) async(ctx context.Context, s *shot[T], o *messaging.Publi
 		go done(r, err)
 		return
 	}
+	loaded := false
+	defer func() {
+		if !loaded { // the codec panicked, which is the caller's to see; nothing stays open
+			p.d.Broker.exit()
+		}
+	}()
 	left, err := p.load(ctx, s, o, request{})
+	loaded = true
 	if err != nil {
 		s.refuse(err)
 		s.skip()

@@ -59,36 +59,41 @@ func (s State) Next(to State) bool {
 // Final tells whether nothing follows.
 func (s State) Final() bool { return s >= states || len(transitions[s]) == 0 }
 
-// machine walks the states. A step that does not exist is not taken, and remembered: it is a mistake of this package.
+// machine walks the states.
 type machine struct {
 	at    State
 	stage State // the last state before the end
-	wrong bool
 }
 
-func (m *machine) to(s State) {
+// to takes a step. One that does not exist is not taken and gives false: it is a mistake of this package.
+func (m *machine) to(s State) bool {
 	if !m.at.Next(s) {
-		m.wrong = true
-		return
+		return false
 	}
 	if !s.Final() {
 		m.stage = s
 	}
 	m.at = s
+	return true
 }
 
-// end takes the steps that a verdict stands for.
-func (m *machine) end(r messaging.PublishResult) {
-	switch r.Completion {
-	case messaging.Rejected:
-		m.to(Rejected)
-	case messaging.Confirmed:
-		m.to(BrokerAccepted)
-		m.to(Confirmed)
+// steps are those that a verdict stands for.
+func steps(r messaging.PublishResult) []State {
+	switch {
+	case r.Completion == messaging.Rejected:
+		return stepsRejected
+	case r.Completion == messaging.Confirmed:
+		return stepsConfirmed
+	case r.Evidence.BrokerAccepted:
+		return stepsDoubted
 	default:
-		if r.Evidence.BrokerAccepted {
-			m.to(BrokerAccepted)
-		}
-		m.to(Ambiguous)
+		return stepsAmbiguous
 	}
 }
+
+var (
+	stepsRejected  = []State{Rejected}
+	stepsConfirmed = []State{BrokerAccepted, Confirmed}
+	stepsDoubted   = []State{BrokerAccepted, Ambiguous}
+	stepsAmbiguous = []State{Ambiguous}
+)

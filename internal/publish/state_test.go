@@ -23,9 +23,8 @@ func TestTransitions(t *testing.T) {
 				t.Errorf("%v -> %v: %v", from, to, got)
 			}
 			m := machine{at: from}
-			m.to(to)
-			if m.wrong == from.Next(to) || !m.wrong && m.at != to || m.wrong && m.at != from {
-				t.Errorf("%v -> %v: the machine is at %v, wrong %v", from, to, m.at, m.wrong)
+			if took := m.to(to); took != from.Next(to) || took && m.at != to || !took && m.at != from {
+				t.Errorf("%v -> %v: the machine is at %v, took the step: %v", from, to, m.at, took)
 			}
 		}
 	}
@@ -53,9 +52,13 @@ func TestTheEndKeepsTheStage(t *testing.T) {
 		{Transmitting, messaging.PublishResult{Completion: messaging.Confirmed, Evidence: accepted}, BrokerAccepted, Confirmed},
 	} {
 		m := machine{at: c.at, stage: c.at}
-		m.end(c.r)
-		if m.wrong || m.stage != c.stage || m.at != c.end {
-			t.Errorf("%v with %v: at %v, stage %v, wrong %v", c.at, c.r.Completion, m.at, m.stage, m.wrong)
+		for _, s := range steps(c.r) {
+			if !m.to(s) {
+				t.Errorf("%v with %v: there is no step to %v", c.at, c.r.Completion, s)
+			}
+		}
+		if m.stage != c.stage || m.at != c.end {
+			t.Errorf("%v with %v: at %v, stage %v", c.at, c.r.Completion, m.at, m.stage)
 		}
 	}
 }

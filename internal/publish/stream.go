@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/backend-skeleton/relay/messaging"
 )
@@ -95,17 +96,17 @@ func (s *stream[T]) send(ctx context.Context, e messaging.Envelope[T]) {
 		}
 		s.tails[one.key] = one.answer
 	}
-	s.window = append(s.window, one)
 	handed := make(chan struct{})
 	shot := &shot[T]{e: e}
 	shot.after, shot.handed, s.last = s.last, handed, handed
 	s.p.async(ctx, shot, s.o, func(r messaging.PublishResult, err error) { one.answer <- answer{r, err} })
+	s.window = append(s.window, one) // not before: a codec that panics leaves nothing to wait for
 }
 
 // behind refuses a message whose predecessor was not stored.
 func (s *stream[T]) behind(ctx context.Context, one sent) {
 	shot := &shot[T]{}
-	shot.d = s.p.d
+	shot.d, shot.began = s.p.d, time.Now()
 	shot.refuse(errBehind)
 	err := shot.finish(ctx)
 	one.answer <- answer{shot.result, err}

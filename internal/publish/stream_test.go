@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/backend-skeleton/relay/internal/publish"
 	"github.com/backend-skeleton/relay/messaging"
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
@@ -145,5 +147,65 @@ func TestPublishSeqKeepsTheOrderOfKeys(t *testing.T) {
 		if got := payloads(hold.sent()); !slices.Equal(got, []string{`{"id":"0"}`, `{"id":"1"}`, `{"id":"3"}`, `{"id":"4"}`}) {
 			t.Errorf("sent %v", got)
 		}
+		for _, e := range b.events {
+			if e.Result.Elapsed < 0 || e.Result.Elapsed > time.Minute {
+				t.Errorf("a verdict of %v took %v", e.Result.Completion, e.Result.Elapsed)
+			}
+		}
 	})
+}
+
+// mine is a payload whose own code panics when it is encoded.
+type mine struct{}
+
+func (mine) MarshalJSON() ([]byte, error) { panic("mine") }
+
+// A panic of the payload's own code is the caller's to see: in his goroutine, whatever the form of the call, and nothing
+// stays open behind it.
+func TestAPanicOfThePayloadIsTheCallers(t *testing.T) {
+	t.Parallel()
+	to := messaging.Destination[mine]{Name: created.Name, Type: created.Type, Version: 1}
+	for name, call := range map[string]func(messaging.Publisher[mine], messaging.BatchPublisher[mine]){
+		"blocking": func(p messaging.Publisher[mine], _ messaging.BatchPublisher[mine]) {
+			_, _ = p.Publish(context.Background(), to.New(mine{}), nil)
+		},
+		"asynchronous": func(p messaging.Publisher[mine], _ messaging.BatchPublisher[mine]) {
+			p.PublishAsync(context.Background(), to.New(mine{}), nil, func(messaging.PublishResult, error) {})
+		},
+		"streaming": func(p messaging.Publisher[mine], _ messaging.BatchPublisher[mine]) {
+			for r, err := range p.PublishSeq(context.Background(), slices.Values([]messaging.Envelope[mine]{to.New(mine{})}), nil) {
+				t.Errorf("a result came: %+v, %v", r, err)
+			}
+		},
+		"batch": func(_ messaging.Publisher[mine], b messaging.BatchPublisher[mine]) {
+			_, _ = b.PublishBatch(context.Background(), []messaging.Envelope[mine]{to.New(mine{})}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, &edge{}, 0)
+				b.Granted = all
+				p, err := publish.New(b.Destination, to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				batch, err := publish.NewBatch(b.Destination, to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				func() {
+					defer func() {
+						if recover() != "mine" {
+							t.Error("the caller did not see the panic")
+						}
+					}()
+					call(p, batch)
+				}()
+				if err := b.Broker.Close(context.Background()); err != nil || b.Broker.InFlight() != 0 { // it waits for open calls
+					t.Errorf("%v, %d in flight", err, b.Broker.InFlight())
+				}
+			})
+		})
+	}
 }

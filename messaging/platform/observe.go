@@ -78,6 +78,9 @@ func (p *Platform) publishHooks() publish.Hooks {
 			}
 		},
 		InFlight: p.watch.InFlight,
+		Misstep: func(to messaging.DestinationName, from, next publish.State) {
+			p.log.Error("a publish tried a step that does not exist", "destination", to, "from", from.String(), "to", next.String())
+		},
 		Audit: func(to messaging.DestinationName, what string) {
 			p.log.Info("audit", "action", what, "destination", to)
 			for _, o := range p.o.Observe {
@@ -127,6 +130,9 @@ func (p *Platform) consumeHooks(name messaging.ConsumerName) consume.Hooks {
 		Paused: func(reason string, paused bool) { p.watch.Paused(name, reason, paused) },
 		Panicked: func(t messaging.MessageType, value any, stack []byte) { // the value may quote the payload
 			p.log.Error("a handler panicked", "consumer", name, "type", t, "value", fmt.Sprintf("%T", value), "stack", string(stack))
+		},
+		Misstep: func(from, next consume.State) {
+			p.log.Error("a delivery took a step that does not exist", "consumer", name, "from", from.String(), "to", next.String())
 		},
 	}
 }
