@@ -12,6 +12,8 @@ var (
 	ErrSchemaNewer = errors.New("the messaging schema is newer than this program: run a newer version of the program")
 	// ErrUnpublished: the tables are not taken back while messages wait in them.
 	ErrUnpublished = errors.New("messaging_outbox holds messages that were not published: publish or delete them first")
+	// ErrPlain: the outbox exists and is not partitioned. Only a new one can be made of ranges.
+	ErrPlain = errors.New("messaging_outbox exists as a plain table, only a new one can be partitioned: run \"relay migrate up\" without --partitioned")
 	// ErrNoSchema: the search_path of the connection names no existing schema, so objects cannot be created.
 	ErrNoSchema = errors.New("no schema to migrate: the search_path of the connection names none that exists")
 	// ErrForeignSchema: the objects exist in another schema of the search_path than its first one. Migrating would

@@ -175,3 +175,51 @@ func migrate(t *testing.T, db *sql.DB) {
 		t.Fatal(err)
 	}
 }
+
+// A new outbox can be made of ranges, by any number of processes at once, and goes again as it came. A plain one is left
+// alone.
+func TestUpPartitioned(t *testing.T) {
+	onEachMajor(t, func(t *testing.T, db *sql.DB) {
+		known, _ := migrations.Known()
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if _, err := migrations.UpPartitioned(t.Context(), db, 24*time.Hour); err != nil {
+					t.Errorf("up: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if kind := queryOne[string](t, db, `select relkind::text from pg_class where oid = 'messaging_outbox'::regclass`); kind != "p" {
+			t.Fatalf("the outbox is of kind %s, want p", kind)
+		}
+		if n := queryOne[int](t, db, `select count(*) from messaging_outbox_ranges()`); n != 1 {
+			t.Errorf("%d ranges, want 1", n)
+		}
+		if again, err := migrations.Up(t.Context(), db); err != nil || len(again) != 0 {
+			t.Errorf("up on a partitioned outbox applied %v, %v", again, err)
+		}
+		exec(t, db, minimal.insert())
+		if _, err := migrations.DownTo(t.Context(), db, 0); !errors.Is(err, migrations.ErrUnpublished) {
+			t.Errorf("down with a message: %v", err)
+		}
+		exec(t, db, `delete from messaging_outbox`)
+		if down, err := migrations.DownTo(t.Context(), db, 0); err != nil || len(down) != len(known) {
+			t.Fatalf("down to 0 took back %v, %v", down, err)
+		}
+		if left := queryOne[int](t, db, `select count(*) from pg_class where relnamespace = current_schema()::regnamespace and relname like '%outbox%'`); left != 0 {
+			t.Errorf("down to 0 left %d relations", left)
+		}
+
+		migrate(t, db)
+		if _, err := migrations.UpPartitioned(t.Context(), db, 24*time.Hour); !errors.Is(err, migrations.ErrPlain) {
+			t.Errorf("a plain outbox: %v", err)
+		}
+		if kind := queryOne[string](t, db, `select relkind::text from pg_class where oid = 'messaging_outbox'::regclass`); kind != "r" {
+			t.Errorf("a plain outbox became %s", kind)
+		}
+		if _, err := migrations.UpPartitioned(t.Context(), db, time.Second); err == nil {
+			t.Error("a range of a second was accepted")
+		}
+	})
+}

@@ -47,6 +47,27 @@ select r.rolname::text as name, n.relation::text as relation, string_agg(n.privi
                 else has_table_privilege(r.oid, n.relation, n.privilege) end
  group by r.rolname, n.relation order by min(n.place);
 
+-- name: RangeState :one
+-- Of a partitioned outbox: whether there is a range for the rows of the next one's time, and how many rows are in none, up to
+-- @most. Of a plain one everything is well.
+select (not exists (select from messaging_outbox_ranges()) or exists (
+         select from messaging_outbox_ranges() r
+          where r.upper > messaging_outbox_id_at(clock_timestamp()) and r.lower > messaging_outbox_id_at(clock_timestamp())))::boolean as ahead,
+       (case when exists (select from messaging_outbox_ranges()) then
+         (select count(*) from (select from messaging_outbox m where m.tableoid = to_regclass('messaging_outbox_default') limit @most) d)
+        else 0 end)::bigint as astray;
+
+-- name: KeptRanges :many
+-- Past ranges whose ids are older than the retention time and in which something is not published: they cannot be dropped.
+select r.name::text as name from messaging_outbox_ranges() r
+ where r.upper < messaging_outbox_id_at(clock_timestamp() - @keep::interval)
+   and (exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status = 'PENDING')
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null)
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null)
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status = 'PARKED' and m.skipped_at is null)
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status = 'PARKED' and m.skipped_at is not null))
+ order by 1 limit 20;
+
 -- name: OddLanes :many
 -- Lanes whose owner cannot be right, and expired ones that nobody takes although somebody could.
 select l.destination::text as destination, l.lane, o.why::text as why

@@ -104,3 +104,22 @@ with own as materialized (
 )
 select (select count(*) from gone)::bigint as gone, (select count(*) from page)::bigint as seen, exists (select from own)::boolean as mine,
        coalesce((select l.message_id from last l), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as last;
+
+-- name: Ranges :many
+-- The ranges of ids of a partitioned outbox; none of a plain one.
+select r.name::text as name, r.lower::uuid as lower, r.upper::uuid as upper from messaging_outbox_ranges() r;
+
+-- name: AddRanges :one
+select messaging_outbox_add_ranges(@ahead::integer)::integer as made;
+
+-- name: DropRange :one
+select messaging_outbox_drop_range(@range::text, @only_empty::boolean)::boolean as dropped;
+
+-- name: UndueOfRange :one
+-- Whether a page of the ids from @after on holds a row that must not go yet.
+select count(*)::bigint as seen, (count(*) filter (where p.stays))::bigint as stays,
+       coalesce((array_agg(p.message_id order by p.message_id desc))[1], '00000000-0000-0000-0000-000000000000'::uuid)::uuid as last
+  from (
+    select m.message_id, (m.status = 'PUBLISHED' and m.published_at < clock_timestamp() - @keep::interval) is not true as stays
+      from messaging_outbox m where m.message_id > @after::uuid and m.message_id < @before::uuid
+     order by m.message_id limit @step) p;

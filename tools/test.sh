@@ -53,3 +53,8 @@ for major in 16 17 18; do
   TEST_TIER=short TEST_POSTGRES=$major run pg16 pg17 pg18 kafka rabbitmq -- -count=1 \
     ./client/... ./cmd/... ./internal/acceptance ./internal/inbox ./internal/outbox ./internal/relay
 done
+
+say "tests of the database, on an outbox of ranges"
+# Two tests set storage parameters, which a partitioned table has none of.
+TEST_TIER=short TEST_PARTITIONED=1 run pg16 pg17 pg18 kafka rabbitmq -- -count=1 -skip '^(TestStorage|TestDiagnoseFindsWhatIsWrong)$' \
+  ./client/... ./internal/acceptance ./internal/outbox ./internal/relay

@@ -41,8 +41,12 @@ but the load is real: do not point it at servers that others rely on.
 	f.IntSliceVar(&batches, "batch", []int{100, 1000}, "columns: the most rows of one lane per claim")
 	f.IntVar(&inFlight, "in-flight", 1000, "most open rows of a broker")
 	f.BoolVar(&o.Full, "full", false, "tables as large as the goals say: 5 M published rows, 1 M dead entries, 1 M messages of 1 KB")
+	f.IntVar(&o.Ranges, "ranges", 0, "measure a partitioned outbox of so many ranges of a day; 0: a plain table")
 	f.StringSliceVar(&o.Only, "only", nil, "parts to run: "+strings.Join(bench.Parts(), ", "))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if o.Ranges < 0 {
+			return cli.Fail(cli.Usage, "--ranges must be 0 or more")
+		}
 		if o.Rows < 1 || o.Repeat < 1 || o.Steady <= 0 || inFlight < 1 {
 			return cli.Fail(cli.Usage, "--rows, --repeat, --steady and --in-flight must be more than 0")
 		}

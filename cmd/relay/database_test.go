@@ -71,6 +71,19 @@ func TestMigrateSaysWhatTheServerRefuses(t *testing.T) {
 	relay(t, []string{"URL=" + base, "RELAY_DATABASE_URL=env:URL"}, "migrate", "status").Want(t, 4, `run "relay migrate up"`)
 }
 
+func TestMigrateUpPartitioned(t *testing.T) {
+	t.Parallel()
+	env := []string{"RELAY_DATABASE_URL=" + dbtest.New(t, dbtest.Empty()).URL()}
+	relay(t, env, "migrate", "up", "--partitioned=year").Want(t, 2, "--partitioned must be day or week")
+	relay(t, env, "migrate", "up", "--partitioned").Want(t, 0, "applied: 00001", "ranges")
+	relay(t, env, "migrate", "up", "--partitioned=week").Want(t, 0, "the schema is up to date")
+	relay(t, env, "migrate", "up").Want(t, 0, "the schema is up to date")
+	relay(t, env, "doctor").Want(t, 6, "RANGES_MISSING")
+	plain := []string{"RELAY_DATABASE_URL=" + dbtest.New(t, dbtest.Empty()).URL()}
+	relay(t, plain, "migrate", "up").Want(t, 0)
+	relay(t, plain, "migrate", "up", "--partitioned").Want(t, 4, "exists as a plain table, only a new one can be partitioned")
+}
+
 func TestMigrateUpStatusDown(t *testing.T) {
 	t.Parallel()
 	dbtest.Majors(t, func(t *testing.T, major int) {

@@ -25,15 +25,36 @@ transaction mode.
 `+exitCodes, newMigrateUpCommand(), newMigrateDownCommand(), newMigrateStatusCommand())
 }
 
+// widths of ranges that --partitioned knows.
+var widths = map[string]time.Duration{"day": 24 * time.Hour, "week": 7 * 24 * time.Hour}
+
 func newMigrateUpCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "up", Short: "Apply every migration that is missing", Args: cli.NoArgs,
-		Long: "Apply every migration that the schema has not seen, in order. Nothing to do is fine: it may run before every start.",
-		RunE: withDatabase(func(ctx context.Context, out io.Writer, db *sql.DB) error {
-			done, err := migrations.Up(ctx, db)
-			return report(ctx, out, "applied", "the schema is up to date", done, err)
-		}),
+		Long: `Apply every migration that the schema has not seen, in order. Nothing to do is fine: it may run before every start.
+
+With --partitioned a new outbox is made of ranges of message ids, each as wide as a day or a week: its relays make the next
+ones and drop the old ones whole, instead of deleting row by row. A plain outbox that exists stays as it is and is refused.`,
 	}
+	partitioned := cmd.Flags().String("partitioned", "", "make a new outbox of ranges: day or week")
+	cmd.Flags().Lookup("partitioned").NoOptDefVal = "day"
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		width, known := widths[*partitioned]
+		if cmd.Flags().Changed("partitioned") && !known {
+			return cli.Fail(cli.Usage, "--partitioned must be day or week")
+		}
+		return withDatabase(func(ctx context.Context, out io.Writer, db *sql.DB) error {
+			var done []migrations.Migration
+			var err error
+			if known {
+				done, err = migrations.UpPartitioned(ctx, db, width)
+			} else {
+				done, err = migrations.Up(ctx, db)
+			}
+			return report(ctx, out, "applied", "the schema is up to date", done, err)
+		})(cmd, args)
+	}
+	return cmd
 }
 
 func newMigrateDownCommand() *cobra.Command {

@@ -211,7 +211,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 func TestWakeUpByNotification(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
-	r := start(t, p.env, "run", "--config", p.file(t, "POLL=120s", "LEASE=240s"))
+	r := start(t, p.env, "run", "--config", p.file(t, "POLL=60s", "LEASE=120s"))
 	r.address(t)
 	brokertest.Eventually(t, 20*time.Second, "the relay listens", func() bool {
 		var n int

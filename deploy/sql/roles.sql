@@ -57,6 +57,22 @@ grant select on messaging_control, messaging_outbox_status to relay_worker;
 grant select, delete on messaging_inbox to relay_worker, relay_operator;
 grant select, insert, delete on messaging_outbox_archive to relay_worker;
 
+-- Of a partitioned outbox: ranges are made and dropped by functions of the owner, a sequence numbers the rows, and the
+-- statistics of a range are shown to those who may read it.
+grant execute on function messaging_outbox_add_ranges(integer), messaging_outbox_drop_range(text, boolean) to relay_worker;
+do $$
+declare
+    part regclass;
+begin
+    for part in select i.inhrelid::regclass from pg_catalog.pg_inherits i where i.inhparent = 'messaging_outbox'::regclass loop
+        execute format('grant select on %s to relay_worker', part);
+    end loop;
+    if (select c.relkind = 'p' from pg_catalog.pg_class c where c.oid = 'messaging_outbox'::regclass) then
+        grant usage on sequence messaging_outbox_seq_seq to relay_writer;
+    end if;
+end
+$$;
+
 -- relay_operator: reads the columns that the view shows.
 grant select (message_id, seq, lane, status, destination, message_type, schema_version, content_type, producer,
         ordering_key, partition_key, aggregate_type, aggregate_id, correlation_id, causation_id, tenant, traceparent,

@@ -26,6 +26,8 @@ type Options struct {
 	Steady time.Duration
 	// Full makes the large tables as large as the goals say, instead of in proportion to Rows.
 	Full bool
+	// Ranges of a day make up the outbox, up to the one of now; 0: it is a plain table.
+	Ranges int
 	// Only, if not empty, names the parts to run; see [Parts].
 	Only []string
 	// Victim starts a process that calls [Victim] and can be killed, and gives what kills it and waits for its end. Nil
@@ -113,7 +115,7 @@ type bench struct {
 func Run(ctx context.Context, o Options) (r *Report, err error) {
 	o.setDefaults()
 	b := &bench{o: o, report: newReport(&o)}
-	b.place, err = newPlace(ctx, o.Database)
+	b.place, err = newPlace(ctx, o.Database, o.Ranges)
 	if err != nil {
 		return nil, err
 	}

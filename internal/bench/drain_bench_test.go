@@ -19,7 +19,7 @@ func benchmarkDrain(b *testing.B, s *sink) {
 	if database == "" {
 		b.Skip("not measured: PG_URL_17 is not set")
 	}
-	p, err := newPlace(b.Context(), database)
+	p, err := newPlace(b.Context(), database, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func TestWhatARowCosts(t *testing.T) {
 		}
 		t.Skip("not proved: statements and allocations of a drain; PG_URL_17 is not set")
 	}
-	p, err := newPlace(t.Context(), database)
+	p, err := newPlace(t.Context(), database, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

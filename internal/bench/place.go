@@ -25,7 +25,7 @@ type place struct {
 	checkpoints bool
 }
 
-func newPlace(ctx context.Context, database string) (*place, error) {
+func newPlace(ctx context.Context, database string, ranges int) (*place, error) {
 	conf, err := pgxpool.ParseConfig(database)
 	if err != nil {
 		return nil, fmt.Errorf("bench: the database's connection string cannot be parsed")
@@ -41,7 +41,7 @@ func newPlace(ctx context.Context, database string) (*place, error) {
 	}
 	conf.ConnConfig.RuntimeParams["search_path"] = p.name
 	conf.ConnConfig.RuntimeParams["application_name"] = "relay bench"
-	if err := p.prepare(ctx); err != nil {
+	if err := p.prepare(ctx, ranges); err != nil {
 		return nil, fmt.Errorf("bench: %w", joinDrop(err, p.drop()))
 	}
 	return p, nil
@@ -54,19 +54,30 @@ func joinDrop(err, drop error) error {
 	return err
 }
 
-func (p *place) prepare(ctx context.Context) error {
+func (p *place) prepare(ctx context.Context, ranges int) error {
 	db := stdlib.OpenDB(*p.conf.ConnConfig)
 	defer db.Close()
-	if _, err := migrations.Up(ctx, db); err != nil {
+	var err error
+	if ranges > 0 {
+		_, err = migrations.UpPartitioned(ctx, db, day)
+	} else {
+		_, err = migrations.Up(ctx, db)
+	}
+	if err != nil {
 		return err
 	}
-	var err error
 	if p.pool, err = p.open(ctx, 16); err != nil {
+		return err
+	}
+	if err := p.pastRanges(ctx, ranges-1); err != nil {
 		return err
 	}
 	// A vacuum in the midst of a drain of seconds would make it a matter of luck.
 	for _, sql := range []string{
-		"alter table messaging_outbox set (autovacuum_enabled = off)",
+		`do $$ declare r regclass; begin
+		   for r in select relid from pg_partition_tree('messaging_outbox') where isleaf loop
+		     execute format('alter table %s set (autovacuum_enabled = off)', r);
+		   end loop; end $$`,
 		"create table bench_floor (seq bigint primary key, payload bytea not null, done boolean not null default false) with (fillfactor = 50, autovacuum_enabled = off)",
 		"create table bench_order (id bigint generated always as identity primary key, customer integer not null, amount numeric not null, note text not null)",
 		"create table bench_customer (id integer primary key, orders integer not null default 0) with (fillfactor = 50)",
@@ -128,4 +139,22 @@ func random() string {
 	b := make([]byte, 5)
 	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
+}
+
+const day = 24 * time.Hour
+
+// pastRanges makes so many ranges before that of today, which are empty as those are whose rows retention took.
+func (p *place) pastRanges(ctx context.Context, n int) error {
+	for i := range max(n, 0) {
+		to := time.Now().UTC().Truncate(day).Add(-time.Duration(i) * day)
+		_, err := p.pool.Exec(ctx, fmt.Sprintf(`
+			do $$ begin
+			  execute format('create table bench_past_%d partition of messaging_outbox for values from (%%L) to (%%L) with (fillfactor = 50)',
+			    messaging_outbox_id_at('%s'), messaging_outbox_id_at('%s'));
+			end $$`, i, to.Add(-day).Format(time.RFC3339), to.Format(time.RFC3339)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

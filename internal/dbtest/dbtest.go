@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +43,9 @@ type DB struct {
 func New(t testing.TB, opts ...Option) *DB {
 	t.Helper()
 	o := options{maxConns: 8}
+	if os.Getenv("TEST_PARTITIONED") == "1" {
+		o.ranges = 24 * time.Hour
+	}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -62,7 +66,7 @@ func New(t testing.TB, opts ...Option) *DB {
 		db.createSchema(t)
 	}
 	if !o.empty {
-		db.migrate(t)
+		db.migrate(t, o.ranges)
 	}
 	db.open(t, o.maxConns)
 	return db
@@ -139,7 +143,7 @@ func (db *DB) createDatabase(t testing.TB) {
 	db.url = &own
 }
 
-func (db *DB) migrate(t testing.TB) {
+func (db *DB) migrate(t testing.TB, ranges time.Duration) {
 	t.Helper()
 	config, err := pgx.ParseConfig(db.URL())
 	if err != nil {
@@ -149,7 +153,12 @@ func (db *DB) migrate(t testing.TB) {
 	defer cancel()
 	handle := stdlib.OpenDB(*config)
 	defer func() { _ = handle.Close() }()
-	if _, err := migrations.Up(ctx, handle); err != nil {
+	if ranges > 0 {
+		_, err = migrations.UpPartitioned(ctx, handle, ranges)
+	} else {
+		_, err = migrations.Up(ctx, handle)
+	}
+	if err != nil {
 		t.Fatalf("migrate the test schema: %v", err)
 	}
 }

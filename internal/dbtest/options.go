@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Option changes what New makes.
@@ -16,6 +17,7 @@ type options struct {
 	url         string
 	ownDatabase bool
 	empty       bool
+	ranges      time.Duration
 	maxConns    int32
 }
 
@@ -34,6 +36,10 @@ func OwnDatabase() Option { return func(o *options) { o.ownDatabase = true } }
 
 // Empty leaves the migrations out.
 func Empty() Option { return func(o *options) { o.empty = true } }
+
+// Ranges makes an outbox whose table consists of ranges of ids, each as wide as the time width. TEST_PARTITIONED=1 makes
+// every outbox one of days.
+func Ranges(width time.Duration) Option { return func(o *options) { o.ranges = width } }
 
 // MaxConns limits the pool of the test itself; default 8. Other processes and pools on URL are not bound by it.
 func MaxConns(n int32) Option { return func(o *options) { o.maxConns = n } }

@@ -29,6 +29,12 @@ const (
 	FindingClockSkew = "CLOCK_SKEW"
 	// FindingRightsMissing: a role of the product, or the relay's user, lacks its rights.
 	FindingRightsMissing = "RIGHTS_MISSING"
+	// FindingRangesMissing: a partitioned outbox has no range for the rows that come next.
+	FindingRangesMissing = "RANGES_MISSING"
+	// FindingRowsAstray: rows of a partitioned outbox are in the DEFAULT partition.
+	FindingRowsAstray = "ROWS_OUTSIDE_RANGES"
+	// FindingRangeKept: a past range cannot be dropped, because not everything in it is published.
+	FindingRangeKept = "RANGE_KEPT"
 	// FindingUnserved: rows wait for a destination that no running relay serves.
 	FindingUnserved = "DESTINATION_UNSERVED"
 	// FindingLaneOdd: a lane has an owner that cannot be right, or an expired one that nobody replaces.
@@ -109,7 +115,7 @@ func (s *Store) Diagnose(ctx context.Context, l Limits) ([]Finding, error) {
 	l.setDefaults()
 	findings := []Finding{}
 	for _, look := range []look{
-		rights, oldSnapshots, inactiveSlots, vacuum, clocks, badIndexes, missingLanes, oddLanes, unserved, retentionBehind,
+		rights, oldSnapshots, inactiveSlots, vacuum, clocks, badIndexes, ranges, keptRanges, missingLanes, oddLanes, unserved, retentionBehind,
 	} {
 		var found []Finding
 		err := s.do(ctx, "diagnose", func(ctx context.Context, q *outboxdb.Queries) (err error) {

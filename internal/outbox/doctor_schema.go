@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/backend-skeleton/relay/internal/outbox/outboxdb"
 )
@@ -20,10 +21,47 @@ func badIndexes(ctx context.Context, q *outboxdb.Queries, _ Limits) (found []Fin
 		if r.Missing {
 			f = Finding{
 				Code: FindingIndexMissing, Evidence: "index " + r.Name + " is not there",
-				Fix: "make it again as 'relay migrate print-sql' shows it, with create index concurrently (on a partitioned table without concurrently)",
+				Fix: "make it again as the migrations made it, with create index concurrently (on a partitioned table without concurrently)",
 			}
 		}
 		found = append(found, f)
+	}
+	return found, err
+}
+
+// mostAstray is how many rows outside the ranges are counted.
+const mostAstray = 1000
+
+func ranges(ctx context.Context, q *outboxdb.Queries, _ Limits) (found []Finding, err error) {
+	state, err := q.RangeState(ctx, mostAstray)
+	if err != nil {
+		return nil, err
+	}
+	if !state.Ahead {
+		found = append(found, Finding{
+			Code: FindingRangesMissing, Evidence: "there is no range for the rows that come next; they go to messaging_outbox_default",
+			Fix: "look for 'ranges' in the log of the relays: one of them makes ranges once a minute, by the right of relay_worker",
+		})
+	}
+	if state.Astray > 0 {
+		found = append(found, Finding{
+			Code: FindingRowsAstray, Evidence: fmt.Sprintf("%d rows (counted up to %d) are in messaging_outbox_default", state.Astray, mostAstray),
+			Fix: "correct the clock of the writers whose ids are far from the time, if there are such; the rows are published and removed like all others",
+		})
+	}
+	return found, nil
+}
+
+func keptRanges(ctx context.Context, q *outboxdb.Queries, l Limits) (found []Finding, err error) {
+	if l.Keep <= 0 {
+		return nil, nil
+	}
+	names, err := q.KeptRanges(ctx, l.Keep+l.Overdue)
+	for _, name := range names {
+		found = append(found, Finding{
+			Code: FindingRangeKept, Evidence: "range " + name + " is past its retention time, and not all of it is published",
+			Fix: "redrive or delete its parked rows; until then its published ones are deleted row by row",
+		})
 	}
 	return found, err
 }

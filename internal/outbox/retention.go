@@ -57,7 +57,15 @@ type Page struct {
 // for less than a minute.
 func (s *Store) Prune(ctx context.Context, r Retention, after func(Page)) (mine bool, err error) {
 	return s.withTask(ctx, retentionTask, func(t task) error {
-		return s.sweep(ctx, t, dueIDs(t.began, r.Keep), r.Batch, after, func(ctx context.Context, q *outboxdb.Queries, p outboxdb.PrunePageParams) (outboxdb.PrunePageRow, error) {
+		due := dueIDs(t.began, r.Keep)
+		if !r.Archive {
+			ranges, err := s.ranges(ctx)
+			if err != nil {
+				return err
+			}
+			due[0] = wholeRanges(due[0], ranges)
+		}
+		return s.sweep(ctx, t, due, r.Batch, after, func(ctx context.Context, q *outboxdb.Queries, p outboxdb.PrunePageParams) (outboxdb.PrunePageRow, error) {
 			p.Keep = r.Keep
 			if !r.Archive {
 				return q.PrunePage(ctx, p)

@@ -29,13 +29,14 @@ const (
 	longestYield = 10 * time.Second
 )
 
-// retain removes published rows whose retention time is over, and archived ones.
+// retain removes published rows whose retention time is over, and archived ones, and keeps the ranges of a partitioned
+// outbox, which are needed where published rows stay for ever, too.
 func (r *Relay) retain(ctx context.Context) {
 	c := r.c.Retention
-	if c.Published.Keep <= 0 {
-		return
+	every := time.Minute
+	if c.Published.Keep > 0 {
+		every = min(max(c.Published.Keep/100, time.Second), time.Minute)
 	}
-	every := min(max(c.Published.Keep/100, time.Second), time.Minute)
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
@@ -44,10 +45,13 @@ func (r *Relay) retain(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		_, err := r.c.Store.Prune(ctx, c.Published, r.afterPage(ctx, "outbox"))
-		r.tellRetention(ctx, "retention", err)
-		if c.Archived > 0 {
-			_, err = r.c.Store.PruneArchive(ctx, c.Archived, c.Published.Batch, r.afterPage(ctx, "archive"))
+		r.tellRetention(ctx, "ranges", r.c.Store.TendRanges(ctx, c.Published, r.afterPage(ctx, "outbox")))
+		if c.Published.Keep > 0 {
+			_, err := r.c.Store.Prune(ctx, c.Published, r.afterPage(ctx, "outbox"))
+			r.tellRetention(ctx, "retention", err)
+		}
+		if c.Published.Keep > 0 && c.Archived > 0 {
+			_, err := r.c.Store.PruneArchive(ctx, c.Archived, c.Published.Batch, r.afterPage(ctx, "archive"))
 			r.tellRetention(ctx, "retention of the archive", err)
 		}
 		timer.Reset(every)

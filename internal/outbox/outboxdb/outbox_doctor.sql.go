@@ -86,6 +86,38 @@ func (q *Queries) IdleSlots(ctx context.Context) ([]IdleSlotsRow, error) {
 	return items, nil
 }
 
+const keptRanges = `-- name: KeptRanges :many
+select r.name::text as name from messaging_outbox_ranges() r
+ where r.upper < messaging_outbox_id_at(clock_timestamp() - $1::interval)
+   and (exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status = 'PENDING')
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status in ('SCHEDULED', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.next_attempt_at is not null)
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status in ('HELD', 'RETRYABLE_FAILURE', 'AMBIGUOUS') and m.ordering_key is not null)
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status = 'PARKED' and m.skipped_at is null)
+     or exists (select from messaging_outbox m where m.message_id >= r.lower and m.message_id < r.upper and m.status = 'PARKED' and m.skipped_at is not null))
+ order by 1 limit 20
+`
+
+// Past ranges whose ids are older than the retention time and in which something is not published: they cannot be dropped.
+func (q *Queries) KeptRanges(ctx context.Context, keep time.Duration) ([]string, error) {
+	rows, err := q.db.Query(ctx, keptRanges, keep)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const missingLanes = `-- name: MissingLanes :many
 select d.destination::text as destination, count(l.lane)::integer as lanes
   from messaging_outbox_destination d left join messaging_outbox_lane l on l.destination = d.destination
@@ -204,6 +236,29 @@ func (q *Queries) OddLanes(ctx context.Context) ([]OddLanesRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const rangeState = `-- name: RangeState :one
+select (not exists (select from messaging_outbox_ranges()) or exists (
+         select from messaging_outbox_ranges() r
+          where r.upper > messaging_outbox_id_at(clock_timestamp()) and r.lower > messaging_outbox_id_at(clock_timestamp())))::boolean as ahead,
+       (case when exists (select from messaging_outbox_ranges()) then
+         (select count(*) from (select from messaging_outbox m where m.tableoid = to_regclass('messaging_outbox_default') limit $1) d)
+        else 0 end)::bigint as astray
+`
+
+type RangeStateRow struct {
+	Ahead  bool
+	Astray int64
+}
+
+// Of a partitioned outbox: whether there is a range for the rows of the next one's time, and how many rows are in none, up to
+// @most. Of a plain one everything is well.
+func (q *Queries) RangeState(ctx context.Context, most int32) (RangeStateRow, error) {
+	row := q.db.QueryRow(ctx, rangeState, most)
+	var i RangeStateRow
+	err := row.Scan(&i.Ahead, &i.Astray)
+	return i, err
 }
 
 const serverClock = `-- name: ServerClock :one

@@ -12,6 +12,17 @@ import (
 	"github.com/google/uuid"
 )
 
+const addRanges = `-- name: AddRanges :one
+select messaging_outbox_add_ranges($1::integer)::integer as made
+`
+
+func (q *Queries) AddRanges(ctx context.Context, ahead int32) (int32, error) {
+	row := q.db.QueryRow(ctx, addRanges, ahead)
+	var made int32
+	err := row.Scan(&made)
+	return made, err
+}
+
 const archivePage = `-- name: ArchivePage :one
 with own as materialized (
   select t.name from messaging_outbox_task t where t.name = $1 and t.owner = $2::uuid for update
@@ -91,6 +102,22 @@ func (q *Queries) ArchivePage(ctx context.Context, arg ArchivePageParams) (Archi
 		&i.Last,
 	)
 	return i, err
+}
+
+const dropRange = `-- name: DropRange :one
+select messaging_outbox_drop_range($1::text, $2::boolean)::boolean as dropped
+`
+
+type DropRangeParams struct {
+	Range     string
+	OnlyEmpty bool
+}
+
+func (q *Queries) DropRange(ctx context.Context, arg DropRangeParams) (bool, error) {
+	row := q.db.QueryRow(ctx, dropRange, arg.Range, arg.OnlyEmpty)
+	var dropped bool
+	err := row.Scan(&dropped)
+	return dropped, err
 }
 
 const pruneArchivePage = `-- name: PruneArchivePage :one
@@ -215,6 +242,37 @@ func (q *Queries) PrunePage(ctx context.Context, arg PrunePageParams) (PrunePage
 	return i, err
 }
 
+const ranges = `-- name: Ranges :many
+select r.name::text as name, r.lower::uuid as lower, r.upper::uuid as upper from messaging_outbox_ranges() r
+`
+
+type RangesRow struct {
+	Name  string
+	Lower uuid.UUID
+	Upper uuid.UUID
+}
+
+// The ranges of ids of a partitioned outbox; none of a plain one.
+func (q *Queries) Ranges(ctx context.Context) ([]RangesRow, error) {
+	rows, err := q.db.Query(ctx, ranges)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RangesRow
+	for rows.Next() {
+		var i RangesRow
+		if err := rows.Scan(&i.Name, &i.Lower, &i.Upper); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const releaseTask = `-- name: ReleaseTask :exec
 update messaging_outbox_task t set owner = null, lease_until = '-infinity' where t.name = $1 and t.owner = $2::uuid
 `
@@ -281,5 +339,40 @@ func (q *Queries) TakeTask(ctx context.Context, arg TakeTaskParams) (TakeTaskRow
 	row := q.db.QueryRow(ctx, takeTask, arg.Name, arg.Owner, arg.Ttl)
 	var i TakeTaskRow
 	err := row.Scan(&i.Cursor, &i.Now)
+	return i, err
+}
+
+const undueOfRange = `-- name: UndueOfRange :one
+select count(*)::bigint as seen, (count(*) filter (where p.stays))::bigint as stays,
+       coalesce((array_agg(p.message_id order by p.message_id desc))[1], '00000000-0000-0000-0000-000000000000'::uuid)::uuid as last
+  from (
+    select m.message_id, (m.status = 'PUBLISHED' and m.published_at < clock_timestamp() - $1::interval) is not true as stays
+      from messaging_outbox m where m.message_id > $2::uuid and m.message_id < $3::uuid
+     order by m.message_id limit $4) p
+`
+
+type UndueOfRangeParams struct {
+	Keep   time.Duration
+	After  uuid.UUID
+	Before uuid.UUID
+	Step   int32
+}
+
+type UndueOfRangeRow struct {
+	Seen  int64
+	Stays int64
+	Last  uuid.UUID
+}
+
+// Whether a page of the ids from @after on holds a row that must not go yet.
+func (q *Queries) UndueOfRange(ctx context.Context, arg UndueOfRangeParams) (UndueOfRangeRow, error) {
+	row := q.db.QueryRow(ctx, undueOfRange,
+		arg.Keep,
+		arg.After,
+		arg.Before,
+		arg.Step,
+	)
+	var i UndueOfRangeRow
+	err := row.Scan(&i.Seen, &i.Stays, &i.Last)
 	return i, err
 }

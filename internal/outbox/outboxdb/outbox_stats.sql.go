@@ -180,12 +180,14 @@ func (q *Queries) CountWaiting(ctx context.Context, most int64) ([]CountWaitingR
 
 const estimateRows = `-- name: EstimateRows :many
 select ((s.most_common_vals::text::text[])[i])::text as destination,
-       (c.reltuples::float8 / greatest(c.relpages, 1) * (pg_relation_size(c.oid) / current_setting('block_size')::float8) * s.most_common_freqs[i])::bigint as rows
+       sum(c.reltuples::float8 / greatest(c.relpages, 1) * (pg_relation_size(c.oid) / current_setting('block_size')::float8) * s.most_common_freqs[i])::bigint as rows
   from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   join pg_catalog.pg_stats s on s.schemaname = n.nspname and s.tablename = c.relname and s.attname = 'destination'
  cross join lateral generate_subscripts(s.most_common_freqs, 1) as i
- where c.oid = 'messaging_outbox'::regclass and c.reltuples >= 0
+ where c.relkind = 'r' and c.reltuples >= 0
+   and (c.oid = 'messaging_outbox'::regclass or c.oid in (select p.inhrelid from pg_catalog.pg_inherits p where p.inhparent = 'messaging_outbox'::regclass))
+ group by 1
 `
 
 type EstimateRowsRow struct {
@@ -193,8 +195,8 @@ type EstimateRowsRow struct {
 	Rows        int64
 }
 
-// Rows of any status by destination, as the last ANALYZE saw them. A destination that it did not see often enough is
-// missing from the answer.
+// Rows of any status by destination, as the last ANALYZE saw them, of the table or of its ranges. A destination that it did
+// not see often enough is missing from the answer.
 func (q *Queries) EstimateRows(ctx context.Context) ([]EstimateRowsRow, error) {
 	rows, err := q.db.Query(ctx, estimateRows)
 	if err != nil {
@@ -288,7 +290,9 @@ func (q *Queries) ServedNow(ctx context.Context, ttl time.Duration) ([]string, e
 }
 
 const tablePages = `-- name: TablePages :one
-select (pg_relation_size('messaging_outbox') / current_setting('block_size')::bigint)::bigint as pages, clock_timestamp()::timestamptz as now
+select (coalesce(sum(pg_relation_size(c.oid)), 0) / current_setting('block_size')::bigint)::bigint as pages, clock_timestamp()::timestamptz as now
+  from pg_catalog.pg_class c
+ where c.oid = 'messaging_outbox'::regclass or c.oid in (select p.inhrelid from pg_catalog.pg_inherits p where p.inhparent = 'messaging_outbox'::regclass)
 `
 
 type TablePagesRow struct {
