@@ -17,13 +17,16 @@ var outagePolicy = messaging.RetryPolicy{InitialDelay: 500 * time.Millisecond, M
 // Delay is the wait after the given attempt, the first being 1: exponential, spread by the policy's jitter, above zero and
 // at most MaxDelay for every attempt number. random is within (0, 1]; 0 is 1.
 func Delay(p messaging.RetryPolicy, attempt int, random float64) time.Duration {
-	full := float64(plain(p, attempt))
+	whole := plain(p, attempt)
 	if random <= 0 || random > 1 || math.IsNaN(random) {
 		random = 1
 	}
 	jitter := min(max(p.Jitter, 0), 1)
-	d := time.Duration(full * (1 - jitter + jitter*random))
-	return max(d, min(time.Millisecond, plain(p, attempt)))
+	d := float64(whole) * (1 - jitter + jitter*random)
+	if !(d < float64(whole)) { // also for what no float can hold, and NaN
+		return whole
+	}
+	return max(time.Duration(d), min(time.Millisecond, whole))
 }
 
 // plain is the wait without jitter.

@@ -24,12 +24,14 @@ func (b *Backoff) setDefaults() {
 
 // after gives the delay after the given number of attempts, counted from 1: above zero, at most Max, for every number.
 func (b Backoff) after(attempts int32) time.Duration {
-	full := float64(b.Initial) * math.Pow(b.Multiplier, float64(max(attempts, 1)-1))
-	if !(full < float64(b.Max)) { // also for infinity and NaN
-		full = float64(b.Max)
+	whole := b.Max
+	if full := float64(b.Initial) * math.Pow(b.Multiplier, float64(max(attempts, 1)-1)); full < float64(b.Max) { // neither infinity nor NaN
+		whole = time.Duration(full)
 	}
 	if !b.NoJitter {
-		full *= rand.Float64()
+		if part := float64(whole) * rand.Float64(); part < float64(whole) {
+			whole = time.Duration(part)
+		}
 	}
-	return max(time.Duration(full), time.Millisecond)
+	return max(whole, time.Millisecond)
 }
