@@ -4,7 +4,8 @@ import "context"
 
 // Codec turns a value into bytes and back. It is safe for concurrent use. The
 // context is there because a registry may be asked; that registry's outage is
-// TRANSIENT_INFRASTRUCTURE, never DESERIALIZATION.
+// TRANSIENT_INFRASTRUCTURE, never DESERIALIZATION. Decode does not
+// keep into once it has returned: it is used again.
 type Codec interface {
 	ContentType() string
 	Encode(ctx context.Context, t MessageType, v SchemaVersion, value any) ([]byte, *SchemaReference, error)

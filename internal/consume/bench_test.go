@@ -139,13 +139,13 @@ func BenchmarkChannel(b *testing.B) {
 	}
 }
 
-// Four of them are the handler's context with its timeout, the rest one each: delivery, headers, envelope, hash of the
-// payload, job and its goroutine, settlement.
+// Four of them are the handler's context with its timeout, the rest one each: delivery, texts of the headers, hash of the
+// payload, settlement. Jobs, their goroutines' start and what a payload is read into serve again.
 func TestAMessageAllocatesLittleAboveTheCodec(t *testing.T) {
 	belt, _ := newBelt(t, 1)
 	belt.turn(1000, 1)
 	const n = 200
-	if got := testing.AllocsPerRun(5, func() { belt.turn(n, 1) }) / n; got > 13 {
-		t.Errorf("%.1f allocations a message, the limit is 13", got)
+	if got := testing.AllocsPerRun(5, func() { belt.turn(n, 1) }) / n; got > 8.2 { // the runtime's own goroutines take some
+		t.Errorf("%.1f allocations a message, the limit is 8", got)
 	}
 }

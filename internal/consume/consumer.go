@@ -42,6 +42,7 @@ type Consumer struct {
 	settling              fifo[*item] // in the order in which they were sent
 	drained               []chan struct{}
 	waits                 map[*time.Timer]struct{}
+	spare                 []*job // at most as many as ran at once
 
 	mu     sync.Mutex // guards what follows
 	status Status

@@ -216,12 +216,7 @@ func (k *Consumer) launch(l *lane) {
 	if k.c.Routes[0].way == batched {
 		n = k.batchOf(l)
 	}
-	j := &job{l: l, u: l.queue.all()[0].u, began: time.Now()}
-	j.items, j.verdicts = append(j.item[:0], l.queue.all()[:n]...), j.verdict[:]
-	if n > 1 {
-		j.verdicts = make([]verdict, n)
-	}
-	l.queue.drop(n)
+	j := k.newJob(l, n)
 	for _, i := range j.items {
 		k.uncount(i)
 		i.open = true
@@ -233,7 +228,7 @@ func (k *Consumer) launch(l *lane) {
 	k.mu.Lock()
 	k.jobs[j] = struct{}{}
 	k.mu.Unlock()
-	go k.run(j) // Stop waits for it by the job, and not for one that never ends
+	go j.start() // Stop waits for it by the job, and not for one that never ends
 	k.steer(j.u)
 }
 
@@ -246,9 +241,9 @@ func (k *Consumer) batchOf(l *lane) int {
 	return n
 }
 
-// tidy forgets an empty lane; keys come and go.
+// tidy forgets an empty lane: keys come and go. The one without key stays.
 func (k *Consumer) tidy(l *lane) {
-	if l.u != nil && l.running == 0 && l.held == 0 && l.queue.len() == 0 && !l.ready {
+	if l.u != nil && l.key != "" && l.running == 0 && l.held == 0 && l.queue.len() == 0 && !l.ready {
 		delete(l.u.lanes, l.key)
 	}
 }

@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"slices"
@@ -382,5 +383,48 @@ func TestTheDrainSettlesWhatRuns(t *testing.T) {
 	}
 	if n := len(w.made()); n != 2 {
 		t.Errorf("%d calls, want 2", n)
+	}
+}
+
+// What a payload is read into serves again: nothing of a message is seen by the next handler, and what a handler keeps stays
+// as it was.
+func TestAPayloadIsReadAlone(t *testing.T) {
+	t.Parallel()
+	type open struct {
+		All  map[string]int `json:"all"`
+		List []int          `json:"list"`
+		Note *string        `json:"note"`
+	}
+	w := newWorld(t, false, func(c *consume.Config) { c.Concurrency = 1 })
+	bodies := []string{`{"all":{"a":1},"list":[1,2,3],"note":"x"}`, `{"all":{"b":2},"list":[4]}`, `{"list":"none"}`, `{}`}
+	for _, body := range bodies {
+		w.putOne("", 0, func(m *transport.Message) { m.Value = []byte(body) })
+	}
+	var mu sync.Mutex
+	var kept []messaging.Delivery[open]
+	w.start(consume.On(messaging.Destination[open]{Name: created.Name, Type: created.Type, Version: 1},
+		messaging.HandlerFunc[open](func(_ context.Context, d messaging.Delivery[open]) messaging.Result {
+			mu.Lock()
+			defer mu.Unlock()
+			kept = append(kept, d)
+			return messaging.Success()
+		})))
+	w.settled()
+	mu.Lock()
+	defer mu.Unlock()
+	var got []string
+	for _, d := range kept {
+		text, err := json.Marshal(d.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(text))
+	}
+	want := []string{`{"all":{"a":1},"list":[1,2,3],"note":"x"}`, `{"all":{"b":2},"list":[4],"note":null}`, `{"all":null,"list":null,"note":null}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(w.Stored("parked-schema")) != 1 {
+		t.Error("what could not be read is not parked")
 	}
 }

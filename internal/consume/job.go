@@ -10,8 +10,11 @@ import (
 	"github.com/backend-skeleton/relay/messaging/transport"
 )
 
-// job is one call of a handler: of one delivery, or of the deliveries of a batch.
+// job is one call of a handler: of one delivery, or of the deliveries of a batch. Once its end is handled it serves for
+// another call.
 type job struct {
+	start func() // runs it
+
 	items []*item
 	l     *lane
 	u     *unit
@@ -24,6 +27,30 @@ type job struct {
 	item    [1]*item
 	verdict [1]verdict
 	in      Incoming
+}
+
+// newJob takes n deliveries out of a lane.
+func (k *Consumer) newJob(l *lane, n int) *job {
+	var j *job
+	if last := len(k.spare) - 1; last >= 0 {
+		j, k.spare = k.spare[last], k.spare[:last]
+	} else {
+		j = &job{}
+		j.start = func() { k.run(j) }
+	}
+	j.l, j.u, j.began = l, l.queue.all()[0].u, time.Now()
+	j.items, j.verdicts = append(j.item[:0], l.queue.all()[:n]...), j.verdict[:]
+	if n > 1 {
+		j.verdicts = make([]verdict, n)
+	}
+	l.queue.drop(n)
+	return j
+}
+
+// freeJob takes back a job whose goroutine has told its end, which is the last that it does with it.
+func (k *Consumer) freeJob(j *job) {
+	*j = job{start: j.start, in: Incoming{box: j.in.box}}
+	k.spare = append(k.spare, j)
 }
 
 // verdict is what is known about one delivery when its handler is done.

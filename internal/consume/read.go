@@ -46,7 +46,7 @@ func (k *Consumer) prepare(i *item, in *Incoming) (*Route, verdict) {
 		}
 		return refuse(messaging.CategoryConfiguration, messaging.CodeClaimCheckUnavailable, "the payload lies in an object store that is not configured")
 	}
-	*in = Incoming{Message: m, Fields: f, Meta: k.meta(i)}
+	*in = Incoming{Message: m, Fields: f, Meta: k.meta(i), box: in.box}
 	for _, codec := range k.c.Codecs {
 		if codec.ContentType() == f.ContentType {
 			in.Codec = codec

@@ -64,6 +64,7 @@ type Incoming struct {
 	Codec   messaging.Codec
 	Schema  *messaging.SchemaReference
 	Meta    messaging.DeliveryMetadata
+	box     any // a *messaging.Delivery to read into, out of which takeFrom took what was there; nil for none
 }
 
 // On makes the route of a handler.
@@ -72,7 +73,7 @@ func On[T any](d messaging.Destination[T], h messaging.Handler[T]) Route {
 	if bound, ok := h.(messaging.InboxBound); ok {
 		r.Inbox = bound.InboxConsumer()
 	}
-	r.handle = func(ctx context.Context, d any) messaging.Result { return h.Handle(ctx, *d.(*messaging.Delivery[T])) }
+	r.handle = func(ctx context.Context, d any) messaging.Result { return h.Handle(ctx, takeFrom[T](d)) }
 	return r
 }
 
@@ -81,7 +82,7 @@ func OnManual[T any](d messaging.Destination[T], h messaging.ManualHandler[T]) R
 	r := routeOf(d)
 	r.way = manual
 	r.manual = func(ctx context.Context, d any, s messaging.SettlementController) {
-		h.HandleManual(ctx, *d.(*messaging.Delivery[T]), s)
+		h.HandleManual(ctx, takeFrom[T](d), s)
 	}
 	return r
 }
@@ -96,7 +97,7 @@ func OnBatch[T any](d messaging.Destination[T], h messaging.BatchHandler[T]) Rou
 	r.batch = func(ctx context.Context, ds []any) []messaging.ItemResult {
 		all := make([]messaging.Delivery[T], len(ds))
 		for i, d := range ds {
-			all[i] = *d.(*messaging.Delivery[T])
+			all[i] = takeFrom[T](d)
 		}
 		return h.HandleBatch(ctx, all)
 	}
@@ -117,7 +118,7 @@ func OnAnswer[Q, R any](d messaging.Destination[Q], h func(context.Context, mess
 				return err
 			}
 			return reply(ctx, in, answer)
-		}).Handle(ctx, *d.(*messaging.Delivery[Q]))
+		}).Handle(ctx, takeFrom[Q](d))
 	}
 	return r
 }
@@ -142,7 +143,12 @@ func readAs[T any](p Payload) func(context.Context, *Incoming) (any, error) {
 		if in.Message.NullValue != (p == Tombstone) {
 			return nil, messaging.NewFailure(messaging.CategoryDeserialization, messaging.CodeMalformedPayload, "a null value and a payload type do not fit")
 		}
-		d := &messaging.Delivery[T]{
+		d, _ := in.box.(*messaging.Delivery[T])
+		if d == nil {
+			d = new(messaging.Delivery[T])
+			in.box = d
+		}
+		*d = messaging.Delivery[T]{
 			Envelope: messaging.Envelope[T]{
 				ID: f.ID, Type: f.Type, Version: f.SchemaVersion, Producer: f.Producer, ProducedAt: f.ProducedAt, OccurredAt: f.OccurredAt,
 				Correlation: f.Correlation, Causation: f.Causation, ContentType: f.ContentType, PartitionKey: f.PartitionKey,
@@ -154,8 +160,17 @@ func readAs[T any](p Payload) func(context.Context, *Incoming) (any, error) {
 			return d, nil
 		}
 		if err := in.Codec.Decode(ctx, f.Type, f.SchemaVersion, in.Schema, in.Message.Value, &d.Payload); err != nil {
+			*d = messaging.Delivery[T]{}
 			return nil, err
 		}
 		return d, nil
 	}
+}
+
+// takeFrom empties the box of a delivery, so that nothing of the message outlives its handler there.
+func takeFrom[T any](box any) messaging.Delivery[T] {
+	d := box.(*messaging.Delivery[T])
+	taken := *d
+	*d = messaging.Delivery[T]{}
+	return taken
 }

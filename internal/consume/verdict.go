@@ -41,6 +41,7 @@ func (k *Consumer) returned(j *job) {
 	}
 	k.wake(j.l)
 	k.tidy(j.l)
+	k.freeJob(j)
 }
 
 // judge acts on the verdict about one delivery. What the lane has to wait for is given back, for all of a call at once.
