@@ -71,18 +71,15 @@ func (p *pump) settle(k *key) {
 	results, queue := k.results, k.queue
 	k.results, k.queue, k.sent, k.going = nil, nil, 0, false
 	slices.SortFunc(results, func(a, b *flight) int { return cmp.Compare(a.row.Seq, b.row.Seq) })
-	// A row that was not sent waits in the table with the others as soon as one of the key does, whichever came first:
-	// otherwise the later one would be the head.
-	written := slices.ContainsFunc(results, func(f *flight) bool { return !f.end.asItWas && !f.end.passed() })
+	if slices.ContainsFunc(results, func(f *flight) bool { return !f.end.asItWas && !f.end.passed() }) {
+		k.blocked = true // before the first of them is let go
+	}
 	broken := false // a row before was not stored
 	p.countHoles(results)
 	for _, f := range results {
 		switch {
 		case f.end.passed():
 			p.conclude(f, f.end.delay)
-		case f.end.asItWas && written && !f.byID():
-			p.setAside(f)
-			broken = true
 		case f.end.asItWas:
 			p.conclude(f, 0)
 			broken = true
@@ -94,9 +91,6 @@ func (p *pump) settle(k *key) {
 			p.conclude(f, delay)
 			broken = true
 		}
-	}
-	if written {
-		k.blocked = true
 	}
 	switch {
 	case broken:
@@ -139,11 +133,7 @@ func (p *pump) goOn(k *key, queue []*flight) {
 // stop lets what waited behind a broken call wait in the table, or stay as it was.
 func (p *pump) stop(k *key, queue []*flight) {
 	for _, f := range queue {
-		if k.blocked && !f.byID() {
-			p.setAside(f)
-		} else {
-			p.asItWas(f)
-		}
+		p.asItWas(f)
 	}
 	if k.blocked && k.unrecorded == 0 {
 		k.lookAt = time.Now().Add(lookPause)
@@ -169,8 +159,13 @@ func (p *pump) conclude(f *flight, delay time.Duration) {
 	p.rec.put(entry{f: f, o: o})
 }
 
-// asItWas lets go of a row that was not sent; it is read again later.
+// asItWas lets go of a row that was not sent; it is read again later. Where its key is blocked it waits in the table instead:
+// rows behind it may do so already, or will, and the first of them would be the head.
 func (p *pump) asItWas(f *flight) {
+	if k := f.key; k != nil && k.blocked && !f.byID() && !f.lane.gone {
+		p.setAside(f)
+		return
+	}
 	f.lane.mustDry, f.lane.check = true, true
 	if f.byID() && f.key == nil && !f.lane.gone {
 		p.due[f.lane] = true
