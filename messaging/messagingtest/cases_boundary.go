@@ -1,6 +1,7 @@
 package messagingtest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -242,6 +243,10 @@ func (k *kit) refused(d Denial, category messaging.Category) {
 		k.unproved("the set-up has no identity that is refused")
 	}
 	denied, err := k.s.As(d)
+	if errors.Is(err, ErrNoSuchFailure) {
+		k.o.impossible = "the broker refuses nobody for that"
+		k.SkipNow()
+	}
 	if err != nil {
 		k.unproved("the set-up has no identity that is refused: " + err.Error())
 	}

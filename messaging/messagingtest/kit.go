@@ -70,7 +70,10 @@ func (k *kit) able() messaging.Capabilities {
 	k.Helper()
 	ctx, cancel := k.bounded()
 	defer cancel()
-	able, err := k.s.Adapter.Capabilities(ctx, k.place("source"))
+	if len(k.places) == 0 {
+		k.place("source")
+	}
+	able, err := k.s.Adapter.Capabilities(ctx, k.places[0])
 	if err != nil {
 		k.Fatalf("capabilities: %v", err)
 	}

@@ -31,7 +31,7 @@ type Subject struct {
 	// no such failure.
 	Inject func(Fault) (undo func(), err error)
 	// As opens an adapter that the broker refuses for the reason, for the places of
-	// this subject. It is closed by the suite.
+	// this subject. It is closed by the suite. Errors are as of Inject.
 	As func(Denial) (transport.Adapter, error)
 	// Logs gives all that the adapter has logged so far; nil for an adapter that
 	// logs nothing.
