@@ -33,6 +33,7 @@ func (k *checker) all() {
 	k.destinations()
 	k.consumers()
 	k.parking()
+	k.inbox()
 }
 
 // find blames a path, once.

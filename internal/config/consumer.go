@@ -69,9 +69,12 @@ type DLQ struct {
 
 // Inbox is how long consumers remember what they have handled.
 type Inbox struct {
-	// How long a message id is remembered; longer than a broker may deliver it again.
+	// How long a message id is remembered. With an INBOX_TRANSACTIONAL consumer at least assumed-broker-retention,
+	// `windows.dlq`, the longer one of `windows.replay` and `windows.redrive`, and `windows.margin` together: less is
+	// refused in staging and production, a warning elsewhere.
 	Retention Duration `yaml:"retention" default:"30d" range:"1m..3650d"`
-	// How long a broker is taken to keep messages where it cannot be asked or keeps them for ever.
+	// How long a broker is taken to keep a message. This version does not ask brokers, so an INBOX_TRANSACTIONAL consumer in
+	// production must have it.
 	AssumedBrokerRetention *Duration `yaml:"assumed-broker-retention"`
 	// The windows that retention must cover besides the broker's own.
 	Windows InboxWindows `yaml:"windows"`

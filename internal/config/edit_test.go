@@ -154,6 +154,7 @@ messaging:
     order.created: {kind: INTEGRATION_EVENT, versions: [1, 2], codec: json, schema: schemas/order.created, compatibility: BACKWARD_TRANSITIVE}
   parking: {schema: schema-parking, security: security-parking, manual-review: manual-review-parking}
 database: {url: "env:ORDERS_DATABASE"}
+inbox: {retention: 30d, assumed-broker-retention: 7d, windows: {dlq: 14d, replay: 7d, redrive: 7d, margin: 1d}}
 relay: {serve: ["order-*", email-work, kafka-*, rabbit-*]}
 security:
   credentials:

@@ -203,6 +203,26 @@ var rules = []struct {
 	{"subscription of another broker", []string{rc + "subscription = KEY_SHARED"}, []string{"messaging.consumers.email-sender.subscription: KEY_SHARED is a subscription of pulsar, and the destination is on rabbitmq"}},
 	{"Pulsar Shared with key order", []string{kb + "kind = pulsar", kc + "subscription = SHARED", "messaging/destinations/kafka-command/guarantees = {}"}, []string{"messaging.brokers.kafka-primary.kind: pulsar is experimental", "messaging.consumers.order-projection.subscription: SHARED spreads the messages of a key; KEY order needs KEY_SHARED"}},
 	{"NATS ordered consumer on a work queue", []string{kb + "kind = nats", "messaging/consumers/worker = {destination: kafka-work, subscription: ORDERED, dlq: {destination: kafka-pubsub}}"}, []string{"messaging.brokers.kafka-primary.kind: nats is experimental", "messaging.consumers.worker.subscription: an ORDERED consumer reads alone"}},
+	{"consumer name with capitals", []string{"messaging/consumers/Orders = {destination: kafka-work, dlq: {destination: kafka-pubsub}}"}, []string{"messaging.consumers.Orders: the name must be of a-z 0-9 . _ -"}},
+	{"consumer name too long", []string{"messaging/consumers/" + strings.Repeat("c", 201) + " = {destination: kafka-work, dlq: {destination: kafka-pubsub}}"}, []string{"the name is longer than 200 characters"}},
+	{"broker name with a space", []string{`messaging/brokers/my broker = {kind: kafka, seeds: ["k:1"], tls: {}}`}, []string{"messaging.brokers[my broker]: the name must be of a-z 0-9 . _ -"}},
+	{"stable broker as experimental", []string{kb + "experimental = true"}, []string{"messaging.brokers.kafka-primary.experimental: kafka is a stable broker"}},
+	{"consumer without any queue", []string{"messaging/consumers/reader = {destination: rabbit-events, dlq: {destination: rabbit-command}, parking: {schema: rabbit-schema-parking, security: rabbit-security-parking, manual-review: rabbit-review-parking}}"}, []string{"messaging.consumers.reader.queue: is missing; neither the consumer nor its destination names a queue"}},
+	{"grant twice at a destination", []string{kd + "grants = [BATCH_PUBLISH, BATCH_PUBLISH]"}, []string{"messaging.destinations.order-events.grants: BATCH_PUBLISH stands in the list twice"}},
+	{"unknown grant at a consumer", []string{kc + "grants = [EVERYTHING]"}, []string{`messaging.consumers.order-projection.grants[0]: "EVERYTHING" is not one of`}},
+	{"category twice", []string{kc + "retry/retryable = [THROTTLED, THROTTLED]"}, []string{"messaging.consumers.order-projection.retry.retryable: THROTTLED stands in the list twice"}},
+	{"broker delay with jitter", []string{rc + "retry = {mode: BROKER_DELAYED, jitter: full}"}, []string{"messaging.consumers.email-sender.retry.jitter: the broker's delay has no jitter"}},
+	{"destination order in parallel", []string{"messaging/destinations/quiet = {broker: kafka-primary, kind: EVENT_STREAM, physical: {topic: quiet}, guarantees: {ordering: DESTINATION}}", "messaging/consumers/reader = {destination: quiet, concurrency: 2, dlq: {destination: kafka-pubsub}}"}, []string{"messaging.consumers.reader.concurrency: 2 is more than 1, which DESTINATION order needs"}},
+	{"identity of no credentials", []string{"- security"}, repeated(5, `is not in security.credentials, which is empty`)},
+	{"listener of the admin plane", []string{"admin/listen = 8081"}, []string{"admin.listen: is not an address"}},
+	{"secret of another form", []string{"security/credentials/kafka-producer/password = vault:x"}, []string{"security.credentials.kafka-producer.password: a secret never stands in the file"}},
+	{"share group in local order", []string{kd + "guarantees/ordering = PARTITION", kc + "subscription = SHARE_GROUP"}, []string{"messaging.consumers.order-projection.subscription: a share group keeps no order"}},
+
+	// inbox
+	{"inbox that forgets too early", []string{"inbox/retention = 28d"}, []string{"inbox.retention: 28d is less than 29d, how late a message may come back"}},
+	{"inbox that forgets too early in staging", []string{"messaging/environment = staging", "inbox/windows/redrive = 9d"}, []string{"inbox.retention: 30d is less than 31d"}},
+	{"broker retention unknown", []string{"- inbox/assumed-broker-retention"}, []string{"inbox.assumed-broker-retention: is missing; an INBOX_TRANSACTIONAL consumer in production"}},
+
 	{"parking unknown", []string{"messaging/parking/schema = nowhere"}, []string{`messaging.parking.schema: "nowhere" is not in messaging.destinations`}},
 	{"tenant twice", []string{"security/tenants = [acme, acme]"}, []string{"security.tenants[1]: stands in the list twice"}},
 }
@@ -270,10 +290,24 @@ func TestAcceptedOutsideProduction(t *testing.T) {
 		"messaging/destinations/order-events/producer = {confirmation: BROKER_ACK, timeout: 6s, request-timeout: 6s, delivery-timeout: 5s, acks: all, idempotence: true}",
 		"database/url = postgres://relay@db/orders", `database/url = "file:/run/secrets/url"`,
 		"inbox = {retention: 30d, assumed-broker-retention: 7d, windows: {dlq: 14d, replay: 7d, redrive: 7d, margin: 1d}}",
+		"inbox = {retention: 1d, assumed-broker-retention: 7d}", // nobody relies on it
+		"messaging/consumers/order-projection = {destination: order-events, external-side-effect: INBOX_TRANSACTIONAL}",
 	} {
 		if _, _, findings := load(t, edited(t, local, edit)); findings != nil {
 			t.Errorf("%s: %v", edit, findings)
 		}
+	}
+}
+
+// Of one partition several keys may run beside each other: the order of each is kept.
+func TestKeysOfAPartitionMayRunInParallel(t *testing.T) {
+	t.Parallel()
+	c, warnings, findings := load(t, edited(t, production, kc+"max-in-flight-per-partition = 4"))
+	if findings != nil || len(warnings) > 0 {
+		t.Fatal(findings, warnings)
+	}
+	if plan, _ := c.Consuming("order-projection"); plan.PerPartition != 4 {
+		t.Errorf("%+v", plan)
 	}
 }
 
