@@ -86,7 +86,7 @@ security: {credentials: {g: {mechanism: PLAIN, username: g, password: "env:P"}}}
 	}
 }
 
-func TestC38_OneAttemptIsOneCall(t *testing.T) {
+func TestC38_OneAttemptIsAccepted(t *testing.T) {
 	t.Parallel()
 	text := edited(t, local, "messaging/consumers/order-projection/retry = {mode: NONE, max-attempts: 1}")
 	c, _, findings := load(t, text)

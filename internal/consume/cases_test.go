@@ -2,7 +2,10 @@ package consume_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -235,5 +238,94 @@ func TestC13_WaitingInPlaceHoldsNoHandler(t *testing.T) {
 	}
 	if n := len(w.Stored("dlq")); n != 8 {
 		t.Errorf("%d dead letters, want 8", n)
+	}
+}
+
+// C38: max-attempts counts calls, so 1 is exactly one call in every mode.
+func TestC38_OneAttemptIsOneCall(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []messaging.Mode{
+		messaging.ModeInline, messaging.ModeBlocking, messaging.ModePausePartition, messaging.ModeRetryDestination, messaging.ModeBrokerDelayed,
+	} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, false, func(c *consume.Config) {
+				c.Policy = messaging.RetryPolicy{Mode: mode, MaxAttempts: 1, InitialDelay: time.Millisecond, MaxDelay: time.Millisecond, Multiplier: 1}
+			})
+			w.put("a", 0, 5)
+			w.start(w.handle(func(context.Context, call) messaging.Result { return transient() }))
+			w.settled()
+			w.eventually("five dead letters", func() bool { return len(w.Stored("dlq")) == 5 })
+			if n := len(w.made()); n != 5 {
+				t.Errorf("%d calls for 5 messages", n)
+			}
+		})
+	}
+}
+
+// C39: a number is the same to the handler at every try, and the bytes are the same on a stage, as a dead letter and after
+// the redrive. A body that cannot be read is parked as it came, under the code that refuses it when it is published.
+func TestC39_DigitsStayExactThroughRetryAndRedrive(t *testing.T) {
+	t.Parallel()
+	const body = `{"n":[2882429806056571124,9223372036854775807,18446744073709551615,9007199254740993,1e400,-0,1.10]}`
+	w := newWorld(t, true, func(c *consume.Config) {
+		c.Policy = messaging.RetryPolicy{Mode: messaging.ModeRetryDestination, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Millisecond, Multiplier: 2}
+		c.Stages = []transport.Endpoint{stage(1), stage(2)}
+	})
+	send := func(text string) {
+		w.putOne("a", 0, func(m *transport.Message) { m.Value = []byte(text) })
+	}
+	send(body)
+	var mu sync.Mutex // guards seen
+	var seen []string
+	w.start(consume.On(messaging.Destination[map[string]any]{Name: created.Name, Type: created.Type, Version: 1},
+		messaging.HandlerFunc[map[string]any](func(_ context.Context, d messaging.Delivery[map[string]any]) messaging.Result {
+			text, err := json.Marshal(d.Payload)
+			mu.Lock()
+			defer mu.Unlock()
+			if seen = append(seen, string(text)); err == nil && len(seen) > 3 {
+				return messaging.Success()
+			}
+			return transient()
+		})))
+	w.eventually("a dead letter", func() bool { return len(w.Stored("dlq")) == 1 })
+	w.Put("orders", w.Stored("dlq")[0])
+	w.settled()
+	for _, place := range []string{"orders.retry.1", "orders.retry.2", "dlq"} {
+		for _, m := range w.Stored(place) {
+			if string(m.Value) != body {
+				t.Errorf("%s holds %s", place, m.Value)
+			}
+		}
+	}
+	mu.Lock()
+	if len(seen) != 4 || slices.ContainsFunc(seen, func(s string) bool { return s != body }) {
+		t.Errorf("handlers saw %q", seen)
+	}
+	mu.Unlock()
+
+	standard := w.c.Codecs[0]
+	codes := map[string]string{
+		`{"a":1,"a":2}`: messaging.CodeDuplicateKey, strings.Repeat("[", 1001) + strings.Repeat("]", 1001): messaging.CodePayloadTooDeep,
+		`"\ud800"`: messaging.CodeMalformedPayload, `{"a":NaN}`: messaging.CodeMalformedPayload, `{"a":1}x`: messaging.CodeMalformedPayload,
+		"\ufeff{}": messaging.CodeMalformedPayload,
+	}
+	for text := range codes {
+		send(text)
+	}
+	w.settled()
+	w.eventually("all are parked", func() bool { return len(w.Stored("parked-schema")) == len(codes) })
+	for _, m := range w.Stored("parked-schema") {
+		want := codes[string(m.Value)]
+		if got := header(m, transport.HeaderDLQCode); got != want || want == "" {
+			t.Errorf("%.20q is parked as %s, want %s", m.Value, got, want)
+		}
+		if !json.Valid(m.Value) {
+			continue // nothing that is encoded as JSON looks like this
+		}
+		var f *messaging.Failure
+		if _, _, err := standard.Encode(t.Context(), created.Type, 1, json.RawMessage(m.Value)); !errors.As(err, &f) || f.Code != want {
+			t.Errorf("%.20q is published with %v, want %s", m.Value, err, want)
+		}
 	}
 }
