@@ -67,6 +67,19 @@ func TestCompatibility(t *testing.T) {
 			"behind a reference", object(idOnly+`,"n":{"$ref":"#/$defs/n"}`, `"id"`, `,"$defs":{"n":{"type":"integer"}}`),
 			object(idOnly+`,"n":{"$ref":"#/$defs/m"}`, `"id"`, `,"$defs":{"m":{"type":"string"}}`), "#/properties/n/type: BACKWARD", "#/properties/n/type: FORWARD",
 		},
+		{"other properties got a type", object(idOnly, `"id"`, ""), object(idOnly, `"id"`, `,"additionalProperties":{"type":"string"}`), "#/additionalProperties/type: BACKWARD", ""},
+		{"other properties changed their type", object(idOnly, `"id"`, `,"additionalProperties":{"type":"integer"}`), object(idOnly, `"id"`, `,"additionalProperties":{"type":"string"}`), "#/additionalProperties/type: BACKWARD", "#/additionalProperties/type: FORWARD"},
+		{"a property of another type than the others had", object(idOnly, `"id"`, `,"additionalProperties":{"type":"string"}`), object(idOnly+`,"n":{"type":"integer"}`, `"id"`, `,"additionalProperties":{"type":"string"}`), "#/properties/n/type: BACKWARD", "#/additionalProperties/type: FORWARD"},
+		{"a property among typed others", object(idOnly+`,"n":{"type":"integer"}`, `"id"`, `,"additionalProperties":false`), object(idOnly, `"id"`, `,"additionalProperties":{"type":"string"}`), "#/additionalProperties/type: BACKWARD", "#/additionalProperties: FORWARD"},
+		{
+			"a bound beside a reference", object(idOnly+`,"n":{"$ref":"#/$defs/n"}`, `"id"`, `,"$defs":{"n":{"type":"string"}}`),
+			object(idOnly+`,"n":{"$ref":"#/$defs/n","maxLength":3}`, `"id"`, `,"$defs":{"n":{"type":"string"}}`), "#/properties/n/maxLength: BACKWARD", "",
+		},
+		{"a bound tightened by one, beyond what a float64 tells apart", object(idOnly+`,"n":{"maximum":9223372036854775807}`, `"id"`, ""), object(idOnly+`,"n":{"maximum":9223372036854775806}`, `"id"`, ""), "#/properties/n/maximum: BACKWARD", ""},
+		{"a large number in a list", object(idOnly+`,"n":{"enum":[9007199254740993]}`, `"id"`, ""), object(idOnly+`,"n":{"enum":[9007199254740992]}`, `"id"`, ""), "#/properties/n/enum: BACKWARD", "#/properties/n/enum: FORWARD"},
+		{"a number written otherwise", object(idOnly+`,"n":{"multipleOf":1}`, `"id"`, ""), object(idOnly+`,"n":{"multipleOf":1.0}`, `"id"`, ""), "", ""},
+		{"a constant that becomes a list", object(idOnly+`,"n":{"const":"A"}`, `"id"`, ""), object(idOnly+`,"n":{"enum":["A","B"]}`, `"id"`, ""), "", "#/properties/n/const: FORWARD"},
+		{"what an object holds without saying so", object(idOnly, `"id"`, ""), object(idOnly, `"id"`, `,"unevaluatedProperties":false`), "#/unevaluatedProperties: BACKWARD", ""},
 		{"a schema that refers to itself", object(idOnly+`,"next":{"$ref":"#"}`, `"id"`, ""), object(idOnly+`,"next":{"$ref":"#"}`, `"id"`, ""), "", ""},
 	} {
 		for mode, want := range map[schema.Mode][]string{
