@@ -299,6 +299,36 @@ func TestAcceptedOutsideProduction(t *testing.T) {
 	}
 }
 
+// Each edit goes as far as its rule lets it, in production.
+func TestWhatIsJustWithinItsBoundIsAccepted(t *testing.T) {
+	t.Parallel()
+	handOver := ", dlq: {destination: kafka-pubsub}}"
+	for name, edits := range map[string][]string{
+		"consumer name":    {"messaging/consumers/" + strings.Repeat("c", 200) + " = {destination: kafka-work" + handOver},
+		"handlers":         {rc + "concurrency = 16"},
+		"poll":             {"relay/poll = 29s"},
+		"lease":            {"relay/lease = 5251ms"},
+		"backoff":          {"relay/backoff = {initial: 5m, max: 5m}"},
+		"breaker":          {"relay/breaker = {open-for: 30s, open-max: 30s}"},
+		"topic":            {kd + "physical/topic = " + strings.Repeat("t", 249)},
+		"routing key":      {rd + "physical/routing-key = " + strings.Repeat("k", 255)},
+		"request timeout":  {kd + "producer/request-timeout = 5s"},
+		"delivery timeout": {kd + "producer/delivery-timeout = 4s"},
+		"abandon":          {kd + "producer = {delivery-timeout: 2m, abandon-after: 2m}"},
+		"payload":          {kd + "payload = {max-bytes: 8MiB, reason: bench}"},
+		"inline wait":      {rc + "retry = {mode: INLINE, initial-delay: 5s, max-delay: 5s}"},
+		"delays":           {rc + "retry/initial-delay = 5m"},
+		"attempts":         {rc + "retry/max-attempts = 1000"},
+		"order, one each":  {kd + "guarantees/ordering = PARTITION", kc + "concurrency = 16"},
+		"inbox":            {"inbox/retention = 29d"},
+		"message type":     {"messaging/catalogue/" + strings.Repeat("a", 238) + ".b = {kind: COMMAND, versions: [2147483647]}"},
+	} {
+		if _, _, findings := load(t, edited(t, production, edits...)); findings != nil {
+			t.Errorf("%s: %v", name, findings)
+		}
+	}
+}
+
 // Of one partition several keys may run beside each other: the order of each is kept.
 func TestKeysOfAPartitionMayRunInParallel(t *testing.T) {
 	t.Parallel()
