@@ -3,7 +3,9 @@ package json
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/backend-skeleton/relay/messaging"
@@ -12,7 +14,8 @@ import (
 // check holds what the standard decoder lets pass: text that is not UTF-8 (it
 // would be replaced in silence), a key written twice (the last would win, and
 // other readers take the first), depth without a limit, and more than one value.
-func check(data []byte, maxDepth int) *messaging.Failure {
+// t is the type that is read into, or was written.
+func check(data []byte, maxDepth int, t reflect.Type) *messaging.Failure {
 	if !utf8.Valid(data) {
 		return refuse(messaging.CodeMalformedPayload, "the payload is not UTF-8")
 	}
@@ -22,7 +25,7 @@ func check(data []byte, maxDepth int) *messaging.Failure {
 	if string(bytes.TrimSpace(data)) == "null" { // it would leave the target as it was
 		return refuse(messaging.CodeMalformedPayload, "the payload is null")
 	}
-	w := walk{data: data}
+	w := walk{data: data, names: namesOf(t)}
 	if f := w.run(maxDepth); f != nil {
 		return f
 	}
@@ -36,6 +39,7 @@ func check(data []byte, maxDepth int) *messaging.Failure {
 // and brackets need a look.
 type walk struct {
 	data   []byte
+	names  *fieldNames
 	levels []level
 	keys   [][]byte // of all open objects, the innermost last
 }
@@ -46,6 +50,7 @@ type level struct {
 	wantKey   bool // the next string is a key
 	firstKey  int  // where its keys begin
 	manyNames map[string]struct{}
+	near      [][]byte // keys that could mean a field that is spelled otherwise
 }
 
 func (w *walk) run(maxDepth int) *messaging.Failure {
@@ -58,6 +63,9 @@ func (w *walk) run(maxDepth int) *messaging.Failure {
 			object := w.data[i] == '{'
 			w.levels = append(w.levels, level{object: object, wantKey: object, firstKey: len(w.keys)})
 		case '}', ']':
+			if w.twins() {
+				return refuse(messaging.CodeDuplicateKey, "an object names a field twice, in keys that differ in case alone, at byte "+strconv.Itoa(i))
+			}
 			w.keys = w.keys[:w.top().firstKey]
 			w.levels = w.levels[:len(w.levels)-1]
 		case ',':
@@ -66,7 +74,11 @@ func (w *walk) run(maxDepth int) *messaging.Failure {
 			end := stringEnd(w.data, i)
 			if len(w.levels) > 0 && w.top().wantKey {
 				w.top().wantKey = false
-				if !w.addKey(unquote(w.data[i : end+1])) {
+				key := unquote(w.data[i : end+1])
+				if w.names.near(key) {
+					w.top().near = append(w.top().near, key)
+				}
+				if !w.addKey(key) {
 					return refuse(messaging.CodeDuplicateKey, "an object names a key twice, at byte "+strconv.Itoa(i))
 				}
 			}
@@ -104,6 +116,30 @@ func (w *walk) addKey(key []byte) bool {
 	}
 	l.manyNames[string(key)] = struct{}{}
 	return true
+}
+
+// twins tells whether a key of the innermost object that could mean a field has another beside it.
+func (w *walk) twins() bool {
+	l := w.top()
+	for _, near := range l.near {
+		same := 0
+		if l.manyNames == nil {
+			for _, key := range w.keys[l.firstKey:] {
+				if bytes.EqualFold(key, near) {
+					same++
+				}
+			}
+		}
+		for key := range l.manyNames {
+			if strings.EqualFold(key, string(near)) {
+				same++
+			}
+		}
+		if same > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // stringEnd gives the index of the quote that ends the string begun at i.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -92,7 +93,7 @@ func (c *Codec) Encode(_ context.Context, _ messaging.MessageType, _ messaging.S
 	if replacement(data) {
 		return nil, nil, encodeRefused(refuse(messaging.CodeMalformedPayload, "a string of the value is not UTF-8"))
 	}
-	if f := check(data, c.c.MaxDepth); f != nil {
+	if f := check(data, c.c.MaxDepth, reflect.TypeOf(value)); f != nil {
 		return nil, nil, encodeRefused(f)
 	}
 	return data, nil, nil
@@ -100,14 +101,15 @@ func (c *Codec) Encode(_ context.Context, _ messaging.MessageType, _ messaging.S
 
 // Decode reads one JSON value into a pointer. Digits stay exact: a number goes into
 // its Go type whole or is an error, and where the type is open (any) it is a
-// json.Number. Every error is a
+// json.Number. Of a field's key the case does not matter, as in encoding/json; two
+// keys that mean one field are refused as a key given twice. Every error is a
 // [messaging.ErrSerialization] of the category DESERIALIZATION: it does not go
 // away by itself. The schema reference is not used.
 func (c *Codec) Decode(_ context.Context, _ messaging.MessageType, _ messaging.SchemaVersion, _ *messaging.SchemaReference, data []byte, into any) error {
 	if len(data) > c.c.MaxBytes {
 		return decodeError(refuse(messaging.CodeTooLarge, sizeText(len(data), c.c.MaxBytes)))
 	}
-	if f := check(data, c.c.MaxDepth); f != nil {
+	if f := check(data, c.c.MaxDepth, reflect.TypeOf(into)); f != nil {
 		return decodeError(f)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
