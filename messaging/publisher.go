@@ -15,8 +15,10 @@ type Publisher[T any] interface {
 	// PublishAsync calls done exactly once, never on the caller's stack. It blocks
 	// only for admission.
 	PublishAsync(ctx context.Context, e Envelope[T], o *PublishOptions, done func(PublishResult, error))
-	// PublishSeq publishes in input order and yields in input order. A break waits
-	// for what is in flight.
+	// PublishSeq publishes in input order and yields in input order, reading the
+	// input as far ahead as its window lets it. A verdict is yielded when the input
+	// gives its next message or ends: what comes slowly is for PublishAsync. A break
+	// waits for what is in flight.
 	PublishSeq(ctx context.Context, in iter.Seq[Envelope[T]], o *PublishOptions) iter.Seq2[PublishResult, error]
 }
 

@@ -137,3 +137,44 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Every part of a file that a document shows is one that the schema accepts.
+func TestWhatTheDocumentsShowIsAccepted(t *testing.T) {
+	t.Parallel()
+	schema, shown := compiled(t), 0
+	for _, pattern := range []string{"../../../*.md", "../../../docs/*.md", "../../../examples/*/*.md"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range strings.Split(string(text), "```yaml\n")[1:] {
+				part, _, _ = strings.Cut(part, "```")
+				file, ok := decoded(t, part).(map[string]any)
+				if !ok {
+					t.Errorf("%s shows YAML that is no mapping:\n%s", name, part)
+					continue
+				}
+				messaging, _ := file["messaging"].(map[string]any)
+				if messaging == nil {
+					messaging = map[string]any{}
+				}
+				if messaging["environment"] == nil { // a part does not say all
+					messaging["environment"] = "local"
+				}
+				file["messaging"] = messaging
+				shown++
+				if err := schema.Validate(file); err != nil {
+					t.Errorf("%s: %v, in\n%s", name, err, part)
+				}
+			}
+		}
+	}
+	if shown < 4 {
+		t.Errorf("only %d parts of files are shown", shown)
+	}
+}
