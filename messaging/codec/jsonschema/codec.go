@@ -130,6 +130,9 @@ func Compile(text []byte) (*Schema, error) {
 	if err != nil {
 		return nil, errors.New("it is not JSON")
 	}
+	if unbounded(doc) {
+		return nil, fmt.Errorf("it holds a number of more than %d digits", maxDigits)
+	}
 	c := schemas.NewCompiler()
 	c.UseLoader(nowhere{})
 	const name = "https://schema.invalid/self.json"
@@ -149,6 +152,9 @@ func (s *Schema) Broken(data []byte) string {
 	value, err := schemas.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		return "its very form: it is not one JSON value"
+	}
+	if unbounded(value) {
+		return fmt.Sprintf("a number of more than %d digits, which is not compared", maxDigits)
 	}
 	err = s.schema.Validate(value)
 	if err == nil {
