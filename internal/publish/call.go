@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -208,7 +209,8 @@ func coherent(r messaging.PublishResult) messaging.PublishResult {
 	switch r.Completion {
 	case messaging.Confirmed:
 		r.Failure = nil
-		return r
+		r.Evidence.BrokerAccepted, r.Evidence.Transmission = true, messaging.Transmitted
+		return filled(r)
 	case messaging.Rejected, messaging.Ambiguous:
 	default:
 		r.Completion = messaging.Ambiguous
@@ -219,6 +221,17 @@ func coherent(r messaging.PublishResult) messaging.PublishResult {
 			category = messaging.CategoryTransientInfrastructure
 		}
 		r.Failure = messaging.NewFailure(category, messaging.CodeUnknownOutcome, "the adapter gave no reason")
+	}
+	return filled(r)
+}
+
+// filled puts the least that is known where an adapter said nothing: what it does not call proved is not proved.
+func filled(r messaging.PublishResult) messaging.PublishResult {
+	r.Evidence.Transmission = cmp.Or(r.Evidence.Transmission, messaging.MayHaveBeenTransmitted)
+	r.Evidence.Level = cmp.Or(r.Evidence.Level, messaging.LevelNone)
+	r.Routing = cmp.Or(r.Routing, messaging.RoutingUnknown)
+	if r.Attempts == 0 && r.Evidence.Transmission != messaging.NotTransmitted {
+		r.Attempts = 1
 	}
 	return r
 }

@@ -80,3 +80,49 @@ func TestDoGivesOneVerdictInTimeAndReportsLateAnswers(t *testing.T) {
 		}
 	})
 }
+
+// An adapter that says little is taken at the least that it said: every field of the result has a word, a confirmed message
+// was sent, and nothing is proved that was not called so.
+func TestAResultIsAlwaysFilled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ said, want messaging.PublishResult }{
+		"confirmed": {
+			messaging.PublishResult{Completion: messaging.Confirmed, Evidence: messaging.Evidence{Transmission: messaging.NotTransmitted}},
+			messaging.PublishResult{
+				Completion: messaging.Confirmed, Routing: messaging.RoutingUnknown, Attempts: 1,
+				Evidence: messaging.Evidence{Transmission: messaging.Transmitted, BrokerAccepted: true, Level: messaging.LevelNone},
+			},
+		},
+		"rejected": {
+			messaging.PublishResult{Completion: messaging.Rejected, Routing: messaging.RoutingUnroutable},
+			messaging.PublishResult{
+				Completion: messaging.Rejected, Routing: messaging.RoutingUnroutable, Attempts: 1,
+				Evidence: messaging.Evidence{Transmission: messaging.MayHaveBeenTransmitted, Level: messaging.LevelNone},
+			},
+		},
+		"not sent": {
+			messaging.PublishResult{Completion: messaging.Rejected, Evidence: messaging.Evidence{Transmission: messaging.NotTransmitted}},
+			messaging.PublishResult{
+				Completion: messaging.Rejected, Routing: messaging.RoutingUnknown,
+				Evidence: messaging.Evidence{Transmission: messaging.NotTransmitted, Level: messaging.LevelNone},
+			},
+		},
+		"nothing": {
+			messaging.PublishResult{},
+			messaging.PublishResult{
+				Completion: messaging.Ambiguous, Routing: messaging.RoutingUnknown, Attempts: 1,
+				Evidence: messaging.Evidence{Transmission: messaging.MayHaveBeenTransmitted, Level: messaging.LevelNone},
+			},
+		},
+	} {
+		b := newBench(t, &edge{answer: func(transport.Message) *messaging.PublishResult { return &c.said }}, 0)
+		r, _ := publisherOf(t, b).Publish(t.Context(), event(""), nil)
+		if (r.Failure == nil) != (r.Completion == messaging.Confirmed) {
+			t.Errorf("%s: failure %v", name, r.Failure)
+		}
+		r.Failure, r.Elapsed = nil, 0
+		if r != c.want {
+			t.Errorf("%s: %+v, want %+v", name, r, c.want)
+		}
+	}
+}
