@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/backend-skeleton/relay/client"
@@ -65,6 +66,67 @@ func TestB57_WakeUpNeverFailsTheBusiness(t *testing.T) {
 			t.Errorf("%d pairs of rows, want 3 x 3", n)
 		}
 	})
+}
+
+// TestB56_WakingMakesNoCommitWait: commits that notify take turns in one queue of the whole server. Those of writers do not:
+// whatever they insert is announced by a session of its own, and ten thousand messages at once no more often than one.
+func TestB56_WakingMakesNoCommitWait(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t, dbtest.OwnDatabase(), dbtest.MaxConns(10))
+	heard := listenFor(t, db, func(n *pgconn.Notification) uint32 { return n.PID })
+	wake, err := pgxpool.New(t.Context(), db.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wake.Close()
+	c := newClient(t, client.Config{Wake: wake})
+	outbox := newOutbox(t, c, messaging.Destination[order]{Name: "orders", Type: "order.created", Version: 1})
+	var mu sync.Mutex // guards the map
+	wrote := map[uint32]bool{}
+	write := func(n int) {
+		err := c.InTx(t.Context(), db.Pool, func(ctx context.Context, tx pgx.Tx) error {
+			mu.Lock()
+			wrote[tx.Conn().PgConn().PID()] = true
+			mu.Unlock()
+			for range n {
+				if _, err := outbox.Enqueue(ctx, tx, messaging.Envelope[order]{}, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	write(2000)
+	notifier := <-heard
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range 50 {
+				write(1)
+			}
+		})
+	}
+	writers.Wait()
+	c.Close()
+	if _, err := db.Exec(t.Context(), `select pg_notify('messaging_outbox', '')`); err != nil { // behind all others
+		t.Fatal(err)
+	}
+	pids := []uint32{notifier}
+	for !wrote[pids[len(pids)-1]] {
+		pids = append(pids, <-heard)
+	}
+	if n := one[int](t, db, `select count(*) from messaging_outbox`); n != 2400 {
+		t.Errorf("%d rows, want 2400", n)
+	}
+	if len(pids) > 401 { // one for each transaction, and the last, at the very most
+		t.Errorf("%d notifications", len(pids))
+	}
+	if wrote[notifier] {
+		t.Error("a writer's transaction notified")
+	}
 }
 
 func TestWakeUpsAreCoalesced(t *testing.T) {
@@ -143,6 +205,12 @@ func TestWokenDoesNotBlock(t *testing.T) {
 // listen gives the payloads of the channel's notifications, in order.
 func listen(t *testing.T, db *dbtest.DB) <-chan string {
 	t.Helper()
+	return listenFor(t, db, func(n *pgconn.Notification) string { return n.Payload })
+}
+
+// listenFor hears what a test wants to know of each notification.
+func listenFor[T any](t *testing.T, db *dbtest.DB, what func(*pgconn.Notification) T) <-chan T {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), db.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +218,7 @@ func listen(t *testing.T, db *dbtest.DB) <-chan string {
 	if _, err := conn.Exec(t.Context(), `listen messaging_outbox`); err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan string, 100_000)
+	heard := make(chan T, 100_000)
 	ctx, cancel := context.WithCancel(context.Background())
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -160,7 +228,7 @@ func listen(t *testing.T, db *dbtest.DB) <-chan string {
 			if err != nil {
 				return
 			}
-			heard <- n.Payload
+			heard <- what(n)
 		}
 	})
 	t.Cleanup(func() {
