@@ -100,6 +100,7 @@ func TestCrash_NoRowIsLostAtAnyPoint(t *testing.T) {
 func TestCrash_AnUncommittedRowIsNeverPublished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(false))
+	w.patient()
 	capture := w.capture(kafkaDestination)
 	p := w.start()
 	p.address()

@@ -135,6 +135,7 @@ func (w *world) listen() <-chan string {
 func TestB66_AFailedStatementPoisonsNoSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withDatabase(dbtest.OwnDatabase()), withKafka(true), withRabbit(true))
+	w.patient()
 	w.set("database", m{"pool-max": 4})
 	proxy := brokertest.NewProxy(t, w.databaseAddress())
 	u, err := url.Parse(w.databaseURL(proxy.Addr()))

@@ -147,6 +147,7 @@ func TestB38_RowsThatCannotGoTakeNoPlace(t *testing.T) {
 func TestB39_ALateCommitIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(false), withRabbit(false), withDatabase(dbtest.MaxConns(60)))
+	w.patient()
 	w.start().address()
 	for _, d := range both {
 		for _, key := range []string{"", "k"} {

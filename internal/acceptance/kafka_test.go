@@ -14,6 +14,7 @@ import (
 func TestB21_ABatchOverTheLimitIsSplit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(false, brokertest.Partitions(1), brokertest.TopicConfig("max.message.bytes", "1000000")))
+	w.patient()
 	capture := w.capture(kafkaDestination)
 	ids := w.enqueue(`select messaging_outbox_add($1, 'order.created', 'shop', convert_to('"' || repeat('x', 200000) || '"', 'utf8'),
 	  ordering_key => 'k')::text from generate_series(1, 20)`, kafkaDestination)
@@ -33,6 +34,7 @@ func TestB22_OneGiantRowIsParkedAlone(t *testing.T) {
 	t.Parallel()
 	const limit = 1_000_000
 	w := newWorld(t, withKafka(false, brokertest.TopicConfig("max.message.bytes", fmt.Sprint(limit))))
+	w.patient()
 	w.destinationFile(kafkaDestination)["payload"] = m{"max-bytes": "8MiB", "reason": "the broker's limit is what the test is about"}
 	capture := w.capture(kafkaDestination)
 	ids := w.insert(kafkaDestination, 50, 10)
@@ -66,6 +68,7 @@ func TestB23_AMissingTopicHoldsItsOwnRows(t *testing.T) {
 	w := newWorld(t, withKafka(false))
 	bootstrap, topic := brokertest.Require(t, "KAFKA_BOOTSTRAP"), brokertest.Name(t, "relay.")
 	w.kafkaTo(nope, topic)
+	w.patient()
 	w.set("relay", m{"breaker": m{"open-max": "2s"}})
 	rows := count(1000, 300)
 	waiting := w.insert(nope, rows, 20)

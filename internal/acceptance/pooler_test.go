@@ -41,6 +41,7 @@ func (w *world) behindPooler() (addr string, heard *atomic.Int32) {
 func TestB58_ATransactionPoolerIsNoTrouble(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withDatabase(dbtest.OwnDatabase()), withKafka(false), withRabbit(false))
+	w.patient()
 	addr, heard := w.behindPooler()
 	w.env[0] = "RELAY_DATABASE_URL=" + w.databaseURL(addr)
 	w.set("database", m{"pooler": "transaction", "pool-max": 4})

@@ -94,6 +94,7 @@ func (w *world) publishes(destination string, more int) {
 func TestPostgres_IDsFromWrongClocksKeepTheirPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withKafka(false))
+	w.patient()
 	capture := w.capture(kafkaDestination)
 	var ids []string
 	year := 365 * 24 * time.Hour

@@ -21,6 +21,7 @@ import (
 func TestB64_ASerializableDefaultCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withDatabase(dbtest.OwnDatabase()), withKafka(false), withRabbit(false))
+	w.patient()
 	w.exec(`do $$ begin execute format('alter database %I set default_transaction_isolation = ''serializable''', current_database()); end $$`)
 	captures := map[string]*brokertest.Capture{kafkaDestination: w.capture(kafkaDestination), rabbitDestination: w.capture(rabbitDestination)}
 	var relays []*process

@@ -38,6 +38,9 @@ func TestPostgres_SettingsOfTheRelaysRole(t *testing.T) {
 				}
 				capture := w.capture(kafkaDestination)
 				relays := []*process{w.start(), w.start()}
+				for _, p := range relays { // one whose session ends while it starts ends too
+					p.address()
+				}
 				ids := w.insert(kafkaDestination, 20, 10)
 				w.published(30*time.Second, 20)
 				w.relaysGet(c.settings...)

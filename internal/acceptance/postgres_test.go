@@ -26,6 +26,7 @@ func TestB59_APoolSmallerThanTheWork(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, withDatabase(dbtest.OwnDatabase()), withKafka(false), withRabbit(false))
+			w.patient()
 			w.set("database", m{"pool-max": size})
 			w.set("relay", m{"retention": m{"published": "1m"}}) // looked after every second, and nothing is due
 			w.env = append(w.env, "PGAPPNAME=small-pool")
