@@ -31,6 +31,7 @@ func TestPostgres_AFullDiskIsWaitedFor(t *testing.T) {
 				server, database := ownServer(t, brokertest.PostgresOptions{Major: major, Disk: 160})
 				w := newWorld(t, database, withKafka(false))
 				w.patient()
+				w.exec(`alter table messaging_outbox set (fillfactor = 100)`) // an outcome needs a page that is not there
 				capture := w.capture(kafkaDestination)
 				p := w.start()
 				ids := w.insert(kafkaDestination, 20, 10)
